@@ -39,7 +39,7 @@ pub(crate) fn user(
     let mut set = claims_value::convert(claims, configuration.accessed_claims.as_deref(), profile)?;
     claim_refs.iter().for_each(|one| one.insert_into(&mut set));
     // Each thread reuses one arena; an unusually large one is freed.
-    let arena = ARENA.take().unwrap_or_default().with_longest_pattern(profile.limits.pattern);
+    let arena = ARENA.take().unwrap_or_default().with_max_pattern_bytes(profile.limits.pattern);
     let user = mapped(configuration, claims, (&set, &arena), request, profile);
     if arena.used() <= MAX_RETAINED_ARENA_BYTES {
         let mut arena = arena;

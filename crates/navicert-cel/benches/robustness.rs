@@ -1,5 +1,5 @@
-//! The texts and values that bring other evaluators down: how long until the limit, and how much memory. Prints one table;
-//! `tests/robustness.rs` holds that each of them ends, on a small stack.
+//! Expressions and values that crash other evaluators: time until the limit and memory used. Prints one table;
+//! `tests/robustness.rs` asserts that each of them ends, on a small stack.
 
 #![expect(
     clippy::print_stdout,

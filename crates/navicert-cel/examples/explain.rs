@@ -1,4 +1,4 @@
-//! Shows what every part of a rule came to: `cargo run --example explain`.
+//! Prints the value of every subexpression of a rule: `cargo run --example explain`.
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 

@@ -23,8 +23,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let bindings = Bindings::new().with("customer", ValueRef::Object(&object));
 
     // A host would check its deadline here, or whether the request was cancelled.
-    let asked = AtomicU32::new(0);
-    let interrupt = || asked.fetch_add(1, Ordering::Relaxed) > 100;
+    let polls = AtomicU32::new(0);
+    let interrupt = || polls.fetch_add(1, Ordering::Relaxed) > 100;
     let limits = EvalLimits { cost: 10_000_000, interrupt: Some(&interrupt) };
     for text in [
         "customer.orders.exists(o, o.total > 20)",

@@ -1,26 +1,26 @@
-//! Costs of calls: exactly those of cel-go's cost tracker and of Kubernetes' functions.
+//! Runtime cost of calls, equal to cel-go's cost tracker and the cost estimators of Kubernetes' functions.
 
 use crate::opaque::Opaque;
 use crate::value::ValueRef;
 
-/// How a call's cost follows from its arguments and result.
+/// How the cost of a call is computed from its arguments and result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// Always the same.
+    /// A constant.
     Fixed(u32),
     /// A tenth of the first argument's size.
     ScanFirst,
     /// A tenth of the second argument's size.
     ScanSecond,
-    /// A fifth of the first argument's size: read and written.
+    /// A fifth of the first argument's size: a read and a write.
     RewriteFirst,
     /// A fifth of the result's size.
     Joined,
-    /// A tenth of both sizes together.
+    /// A tenth of the sum of both sizes.
     Concatenate,
     /// A tenth of the smaller size.
     Smaller,
-    /// As [`Rule::Smaller`], one unit for Kubernetes types.
+    /// As [`Rule::Smaller`], but one unit for Kubernetes types.
     Equality,
     /// Text size times pattern size.
     Pattern,
@@ -28,29 +28,29 @@ pub(crate) enum Rule {
     Contains,
     /// The size of the second argument.
     InList,
-    /// Every leaf of the first argument.
+    /// The number of leaves in the first argument.
     Traverse,
-    /// Product of both sizes, this many times.
+    /// The product of both sizes, times this factor.
     Sets(u8),
-    /// A new list as long as the result.
+    /// The creation of a list as long as the result.
     NewList,
-    /// A new list per level.
+    /// The creation of a list per level.
     Flatten,
-    /// Every element with every other, of the argument with this number.
+    /// A pairwise comparison of the elements of the argument with this index.
     SelfCompare(u8),
-    /// Bytes of an address range; with the text of the other side if it is text.
+    /// The bytes of an address range, plus the string of the other operand if it is a string.
     ContainsIp(bool),
-    /// The same, and a mask.
+    /// As [`Rule::ContainsIp`], plus a mask.
     ContainsCidr(bool),
-    /// Text against a named format.
+    /// Matching a string against a named format.
     Validate,
-    /// A selector's text.
+    /// The length of a selector string.
     Selector,
 }
 
 impl Rule {
-    /// The rule for a call of which several overloads may apply: only the name is known.
-    pub(crate) fn of_name(function: &str) -> Rule {
+    /// The rule for a call with unresolved overload: only the function name is known.
+    pub(crate) fn for_function(function: &str) -> Rule {
         match function {
             "check" => Rule::Fixed(350_000),
             "fieldSelector" | "labelSelector" => Rule::Selector,
@@ -73,7 +73,7 @@ impl Rule {
     }
 
     /// The rule for one overload of a function.
-    pub(crate) fn of(function: &str, overload: &str) -> Rule {
+    pub(crate) fn for_overload(function: &str, overload: &str) -> Rule {
         match overload {
             "list_sets_contains_list" | "list_sets_intersects_list" => return Rule::Sets(1),
             "list_sets_equivalent_list" => return Rule::Sets(2),
@@ -91,7 +91,7 @@ impl Rule {
         if function == "@sortByAssociatedKeys" {
             return Rule::SelfCompare(1);
         }
-        let by_name = Rule::of_name(function);
+        let by_name = Rule::for_function(function);
         if by_name != Rule::Fixed(1) {
             return by_name;
         }
@@ -114,7 +114,7 @@ impl Rule {
         }
     }
 
-    /// Whether the rule cannot do without the list in the argument with this number.
+    /// Whether the rule needs the argument with this index to be a list.
     pub(crate) fn needs_list(self, argument: usize) -> bool {
         match self {
             Rule::SelfCompare(index) => usize::from(index) == argument,
@@ -123,7 +123,7 @@ impl Rule {
         }
     }
 
-    /// The cost of a call that was made.
+    /// The cost of an executed call.
     pub(crate) fn charge(self, args: &[ValueRef<'_>], result: Option<ValueRef<'_>>) -> u64 {
         let arg = |index: usize| args.get(index).copied().unwrap_or(ValueRef::Null);
         let first = || size(arg(0));
@@ -182,8 +182,8 @@ impl Rule {
     }
 }
 
-/// A tenth, rounded up; of what is very large through doubles, as the reference has it. Up to there they give the same: a
-/// tenth as a double is less than half a unit in the last place too much for any whole number.
+/// A tenth, rounded up. From 2^50 on it is computed in doubles, as cel-go does. Below, integer arithmetic gives the
+/// same result: the error of 0.1 as a double is less than half a unit in the last place of any product.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -199,7 +199,7 @@ pub(crate) fn tenth(size: u64) -> u64 {
     whole + u64::from((whole as f64) < exact)
 }
 
-/// A tenth of a value's size. Short texts, the usual case, need no counting.
+/// A tenth of a value's size. Short strings are not counted.
 fn tenth_of(val: ValueRef<'_>) -> u64 {
     match val {
         ValueRef::Str(text) if text.len() <= 10 => u64::from(!text.is_empty()),
@@ -207,7 +207,7 @@ fn tenth_of(val: ValueRef<'_>) -> u64 {
     }
 }
 
-/// The cost of comparing two texts.
+/// The cost of comparing two strings.
 #[inline]
 pub(crate) fn compare_texts(left: &str, right: &str) -> u64 {
     if left.len().min(right.len()) <= 10 {
@@ -228,12 +228,12 @@ fn tenth_of_smaller(left: ValueRef<'_>, right: ValueRef<'_>) -> u64 {
     }
 }
 
-/// Matching a text of one size against a pattern of another.
+/// The cost of matching a string of size `text` against a pattern of size `pattern`.
 pub(crate) fn pattern(text: u64, pattern: u64) -> u64 {
     tenth(text.saturating_add(1)).saturating_mul(pattern.div_ceil(4))
 }
 
-/// The size of a value where size matters; one for everything that has none.
+/// The size of a value for cost purposes; 1 for values without a size.
 pub(crate) fn size(val: ValueRef<'_>) -> u64 {
     let count = match val {
         ValueRef::Str(text) => return characters(text),
@@ -253,14 +253,14 @@ fn opaque_size(opaque: &Opaque) -> u64 {
     opaque.size().unwrap_or(1)
 }
 
-/// Code points of a text.
+/// Number of code points in a string.
 pub(crate) fn characters(text: &str) -> u64 {
     let bytes = text.as_bytes();
     let count = if is_short_ascii(bytes) { bytes.len() } else { bytecount(bytes) };
     u64::try_from(count).unwrap_or(u64::MAX)
 }
 
-/// Whether it is what most texts are: short, and a byte for every character. Ends may be looked at twice.
+/// Whether a string has at most 64 bytes and all of them are ASCII. The last bytes may be tested twice.
 fn is_short_ascii(bytes: &[u8]) -> bool {
     const SHORT: usize = 64;
     const HIGH: u64 = u64::MAX / 0xff * 0x80;
@@ -278,12 +278,12 @@ fn is_short_ascii(bytes: &[u8]) -> bool {
     }
 }
 
-/// Bytes that start a character.
+/// Counts the bytes that start a character.
 fn bytecount(bytes: &[u8]) -> usize {
     bytes.iter().filter(|&&byte| byte & 0xc0 != 0x80).count()
 }
 
-/// Every leaf once, texts by their length.
+/// Number of leaves; a string counts by its length.
 fn traverse(val: ValueRef<'_>) -> u64 {
     let bytes = |len: usize| u64::try_from(len / 10).unwrap_or(u64::MAX);
     match val {
@@ -298,7 +298,7 @@ fn traverse(val: ValueRef<'_>) -> u64 {
     }
 }
 
-/// Quadratic in the length of the list, dearer for texts.
+/// Quadratic in the length of the list, with a higher factor for strings.
 fn self_compare(val: ValueRef<'_>) -> u64 {
     let ValueRef::List(list) = val else { return 1 };
     let length = u64::try_from(list.len()).unwrap_or(u64::MAX);
@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     #[expect(clippy::cast_possible_truncation, reason = "as the reference does it, and saturating")]
-    fn a_tenth_is_the_same_for_small_sizes_as_for_large_ones() {
+    fn integer_and_double_tenths_agree() {
         let by_doubles = |size: u64| (size as f64 * 0.1).ceil() as u64;
         let edges = (1..64).flat_map(|bit| (0..3).map(move |near| (1_u64 << bit) - 1 + near));
         let near = |size: u64| (0..3).map(move |near| size - 1 + near);
@@ -337,9 +337,9 @@ mod tests {
         }
     }
 
-    // Every length around a word, and every place of a character of more than one byte.
+    // All lengths around a word size, with a multi-byte character at every position.
     #[test]
-    fn characters_are_counted_one_by_one_or_eight_at_a_time() {
+    fn counts_characters_of_any_length_and_width() {
         for length in 0..80 {
             let plain = "a".repeat(length);
             assert_eq!(characters(&plain), length as u64);

@@ -3,31 +3,31 @@
 use crate::source::{Source, Span};
 use std::fmt;
 
-/// The step that refused the expression.
+/// The compilation stage that rejected the expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// The text is not an expression.
     Parse,
     /// The expression does not type-check.
     Check,
-    /// The checked expression cannot become a program: a constant part fails.
+    /// The checked expression cannot be planned, because constant folding fails.
     Program,
 }
 
-/// One complaint about an expression.
+/// One error in an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// What is wrong, worded as cel-go words it where it has a wording.
+    /// The message, worded as in cel-go where cel-go has one.
     pub message: String,
-    /// The text the complaint is about.
+    /// The text that the error refers to.
     pub span: Span,
     /// Line of the caret, from 1.
     pub line: u32,
     /// Column of the caret in code points, from 1.
     pub column: u32,
-    /// The line itself.
+    /// The source line.
     pub snippet: String,
-    /// What usually helps.
+    /// A suggestion.
     pub hint: Option<&'static str>,
 }
 
@@ -50,7 +50,7 @@ impl fmt::Display for Diagnostic {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(out, "ERROR: <input>:{}:{}: {}", self.line, self.column, self.message)?;
         writeln!(out, " | {}", self.snippet.replace('\t', " "))?;
-        // Below a character of several bytes the reference puts a wide dot.
+        // cel-go marks a multi-byte character with a wide dot.
         let mut above = self.snippet.chars().map(|symbol| symbol.is_ascii());
         let before = above.by_ref().take(self.column.saturating_sub(1) as usize);
         let dots: String = before.map(|narrow| if narrow { '.' } else { '．' }).collect();
@@ -65,9 +65,9 @@ impl fmt::Display for Diagnostic {
 /// Why an expression did not compile.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct CompileError {
-    /// The step that refused.
+    /// The stage that failed.
     pub stage: Stage,
-    /// At least one complaint, in the order of the text as far as possible.
+    /// At least one error, in source order where possible.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -83,13 +83,13 @@ impl fmt::Display for CompileError {
     }
 }
 
-/// Complaints in the order of the text, as they are shown.
+/// Sorts errors by source position, as they are displayed.
 pub(crate) fn in_order(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
     diagnostics.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
     diagnostics
 }
 
-/// The usual traps of rules over token claims, recognized by the complaint they cause.
+/// Suggestions for common mistakes in rules over claims, found by the error message.
 fn hint_for(message: &str) -> Option<&'static str> {
     if message.contains("cannot be range of a comprehension") && message.contains("'any'") {
         return Some("a claim has type any; iterate over `dyn(claims.x)` instead");

@@ -4,18 +4,18 @@ use std::fmt;
 
 use crate::value::ValueRef;
 
-/// What went wrong.
+/// The cause of an evaluation error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cause<'a> {
-    /// A function or operator has no variant for these operands.
+    /// No overload of a function or operator matches the operands.
     NoSuchOverload(&'a str),
-    /// The same, and what the arguments are.
+    /// As `NoSuchOverload`, with the types of the arguments.
     NoSuchVariant(&'a str, Kinds),
-    /// An operator that the left side has, but not for such a right side.
+    /// The left operand supports the operator, but not with this right operand.
     NoSuchOperand(&'static str),
     /// A map has no such key.
     NoSuchKey(&'a str),
-    /// A list is shorter.
+    /// An index out of bounds of a list.
     OutOfBounds(i64),
     /// A variable has no value.
     NoSuchAttribute(&'a str),
@@ -23,17 +23,17 @@ pub(crate) enum Cause<'a> {
     DivisionByZero,
     /// `x % 0`
     ModulusByZero,
-    /// A result does not fit 64 signed bits.
+    /// The result overflows `int`.
     IntOverflow,
-    /// A result does not fit 64 unsigned bits.
+    /// The result overflows `uint`.
     UintOverflow,
-    /// A point in time before the year 1 or after 9999.
+    /// A timestamp before year 1 or after year 9999.
     TimestampOverflow,
     /// `optional.none().value()`
     NoValue,
-    /// Anything else, in words.
+    /// Any other message.
     Message(&'a str),
-    /// A limit was reached: nothing absorbs this.
+    /// A limit was reached. Logical operators and macros do not absorb it.
     Limit(Limit),
 }
 
@@ -42,22 +42,22 @@ pub(crate) enum Cause<'a> {
 pub enum Limit {
     /// The cost limit.
     Cost,
-    /// The bytes an evaluation may build.
+    /// The memory limit of the arena.
     Memory,
-    /// The host asked to stop.
+    /// The host interrupted the evaluation.
     Interrupted,
-    /// The reference implementation would fail here with an internal error.
+    /// cel-go would fail here with an internal error.
     Internal,
 }
 
-/// A cause and the node it happened at.
+/// A cause and the syntax node where it occurred.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fault<'a> {
     pub(crate) cause: Cause<'a>,
     pub(crate) node: u32,
 }
 
-/// What the arguments of a call are, in four bytes: faults are copied often, and seldom read.
+/// The types of the arguments of a call in four bytes: faults are copied often and rarely formatted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Kinds([u8; 4]);
 
@@ -78,7 +78,7 @@ impl Kinds {
         "optional_type",
     ];
 
-    pub(crate) fn of(values: &[ValueRef<'_>]) -> Self {
+    pub(crate) fn from_values(values: &[ValueRef<'_>]) -> Self {
         let mut kinds = [0_u8; 4];
         if values.len() > kinds.len() {
             return Kinds([0; 4]);
@@ -93,7 +93,7 @@ impl Kinds {
     }
 }
 
-/// `(list, string)`, or nothing where a kind has no place in the table.
+/// `(list, string)`; empty if a type is not in the table.
 impl fmt::Display for Kinds {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named = |kind: &u8| Kinds::NAMES.get(usize::from(*kind).checked_sub(1)?).copied();
@@ -103,7 +103,7 @@ impl fmt::Display for Kinds {
 }
 
 impl Cause<'_> {
-    /// Whether `||`, `&&`, `all` and `exists` must let it through.
+    /// Whether `||`, `&&`, `all` and `exists` must not absorb the error.
     pub(crate) fn is_limit(&self) -> bool {
         matches!(self, Cause::Limit(_))
     }
@@ -134,17 +134,17 @@ impl fmt::Display for Cause<'_> {
     }
 }
 
-/// An evaluation that gave no value.
+/// A failed evaluation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct EvalError {
-    /// What went wrong, in cel-go's words where it has them.
+    /// The error message, worded as in cel-go where cel-go has one.
     pub message: String,
-    /// The limit that was reached, if that was the reason.
+    /// The limit that was reached, if any.
     pub limit: Option<Limit>,
-    /// The part of the expression it happened in.
+    /// The subexpression that failed.
     pub span: crate::source::Span,
-    /// What usually helps.
+    /// A suggestion.
     pub hint: Option<&'static str>,
 }
 

@@ -1,5 +1,5 @@
-//! CEL timestamps: RFC 3339 text with Go's leniencies, years 1 to 9999, nanoseconds, and the fields of
-//! the calendar in any zone. Durations are in [`duration`], zones in [`zone`].
+//! CEL timestamps: RFC 3339 with Go's leniencies, years 1 to 9999, nanosecond precision, and calendar fields in any
+//! time zone. Durations are in [`duration`], time zones in [`zone`].
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -13,7 +13,7 @@ mod rfc3339;
 pub use duration::{DurationText, parse_duration};
 pub use zone::{Zone, ZoneError};
 
-/// The longest text a [`Timestamp`] displays: `10000-01-01T02:00:00.123456789+25:00`.
+/// Maximum length of a displayed [`Timestamp`]: `10000-01-01T02:00:00.123456789+25:00`.
 pub const TIMESTAMP_TEXT_LIMIT: usize = 36;
 
 const MIN_SECONDS: i64 = -62_135_596_800;
@@ -21,10 +21,9 @@ const MAX_SECONDS: i64 = 253_402_300_799;
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 const SECONDS_PER_DAY: i64 = 86_400;
 
-/// A point in time between the years 1 and 9999, with the offset it was written in.
+/// A point in time between the years 1 and 9999, with the UTC offset of its source text.
 ///
-/// The offset only shows when the value is written as text again; equality, order and the calendar fields do not
-/// see it.
+/// The offset is used only for display; equality, order and calendar fields ignore it.
 #[derive(Clone, Copy, Debug)]
 pub struct Timestamp {
     seconds: i64,
@@ -33,26 +32,26 @@ pub struct Timestamp {
 }
 
 impl Timestamp {
-    /// As `timestamp(int)`: seconds since 1970; `None` outside the years 1 to 9999.
+    /// `timestamp(int)`: seconds since 1970. Returns `None` outside the years 1 to 9999.
     #[must_use]
     pub fn from_seconds(seconds: i64) -> Option<Self> {
         Self::new(seconds, 0)
     }
 
-    /// Seconds since 1970 and the nanoseconds after them; `None` outside the range of either.
+    /// Seconds since 1970 plus nanoseconds. Returns `None` if either is out of range.
     #[must_use]
     pub fn new(seconds: i64, nanos: u32) -> Option<Self> {
         let in_range = (MIN_SECONDS..=MAX_SECONDS).contains(&seconds) && i64::from(nanos) < NANOS_PER_SECOND;
         in_range.then_some(Self { seconds, nanos, offset_minutes: 0 })
     }
 
-    /// As `timestamp(string)`; `None` for bad text and for years outside 1 to 9999.
+    /// `timestamp(string)`. Returns `None` for an invalid timestamp and for years outside 1 to 9999.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         rfc3339::parse(text)
     }
 
-    /// Whole seconds since 1970, rounded down: what `int(timestamp)` gives.
+    /// Whole seconds since 1970, rounded down: the result of `int(timestamp)`.
     #[must_use]
     pub fn seconds(self) -> i64 {
         self.seconds
@@ -85,7 +84,7 @@ impl Timestamp {
     /// The calendar fields in `zone`.
     #[must_use]
     pub fn fields(self, zone: &Zone) -> Fields {
-        Fields::of(self.seconds.saturating_add(zone.offset_at(self)), self.nanos)
+        Fields::from_local_seconds(self.seconds.saturating_add(zone.offset_at(self)), self.nanos)
     }
 
     fn total_nanoseconds(self) -> i128 {
@@ -126,10 +125,11 @@ impl Hash for Timestamp {
     }
 }
 
-/// RFC 3339 with the shortest fraction, in the offset the value was written in; what `string(timestamp)` gives.
+/// RFC 3339 with the shortest fraction, in the offset of the source text: the result of `string(timestamp)`.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let fields = Fields::of(self.seconds + i64::from(self.offset_minutes) * 60, self.nanos);
+        let fields =
+            Fields::from_local_seconds(self.seconds + i64::from(self.offset_minutes) * 60, self.nanos);
         write!(
             f,
             "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}",
@@ -157,18 +157,18 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// The fields of the calendar, numbered as CEL's accessors number them.
+/// The calendar fields, numbered as by the accessor functions of CEL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fields {
-    /// `getFullYear`; may be 0 or 10000 in a zone at the edge of the range.
+    /// `getFullYear`; may be 0 or 10000 in a time zone at the limits of the range.
     pub year: i64,
-    /// `getMonth`: from 0.
+    /// `getMonth`: 0 to 11.
     pub month: i64,
-    /// `getDate`: day of the month from 1. `getDayOfMonth` is one less.
+    /// `getDate`: day of the month, starting at 1. `getDayOfMonth` is one less.
     pub day: i64,
     /// `getDayOfWeek`: Sunday is 0.
     pub day_of_week: i64,
-    /// `getDayOfYear`: from 0.
+    /// `getDayOfYear`, starting at 0.
     pub day_of_year: i64,
     /// `getHours`
     pub hours: i64,
@@ -176,18 +176,18 @@ pub struct Fields {
     pub minutes: i64,
     /// `getSeconds`
     pub seconds: i64,
-    /// `getMilliseconds`: of the running second.
+    /// `getMilliseconds` within the second.
     pub milliseconds: i64,
 }
 
 impl Fields {
-    /// `getDayOfMonth`: day of the month from 0.
+    /// `getDayOfMonth`: day of the month, starting at 0.
     #[must_use]
     pub fn day_of_month(self) -> i64 {
         self.day - 1
     }
 
-    fn of(local_seconds: i64, nanos: u32) -> Self {
+    fn from_local_seconds(local_seconds: i64, nanos: u32) -> Self {
         let days = local_seconds.div_euclid(SECONDS_PER_DAY);
         let second_of_day = local_seconds.rem_euclid(SECONDS_PER_DAY);
         let (year, month, day) = civil_from_days(days);
@@ -206,8 +206,8 @@ impl Fields {
     }
 }
 
-// The calendar repeats every 400 years; counting years from March puts the leap day last, so that the months before
-// it have fixed starts: (153 m + 2) / 5.
+// The calendar repeats every 400 years. Years start in March here, so that the leap day comes last and the months
+// start at fixed days: (153 m + 2) / 5.
 const DAYS_PER_ERA: i64 = 146_097;
 /// 0000-03-01 to 1970-01-01.
 const DAYS_TO_1970: i64 = 719_468;

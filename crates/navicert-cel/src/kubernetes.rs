@@ -1,4 +1,4 @@
-//! Structured authentication: the two environments that Kubernetes compiles rules in, the values of their
+//! Structured authentication: the two environments in which Kubernetes compiles rules, the values of their
 //! variables, and results as JSON.
 
 pub mod batch;
@@ -11,15 +11,15 @@ use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// The Kubernetes minor version whose libraries the environments have.
+/// The Kubernetes minor version whose libraries the environments provide.
 pub const VERSION: u16 = 37;
 
-/// The declarations of [`claims_environment`], to add libraries to.
+/// A builder with the declarations of [`claims_environment`], for adding libraries.
 pub fn claims_builder() -> EnvironmentBuilder {
     Environment::kubernetes(VERSION).variable("claims", "map(string, any)")
 }
 
-/// The declarations of [`user_environment`], to add libraries to.
+/// A builder with the declarations of [`user_environment`], for adding libraries.
 pub fn user_builder() -> EnvironmentBuilder {
     let fields = [
         ("username", "string"),
@@ -43,17 +43,17 @@ const USER_TYPE: &str = "kubernetes.UserInfo";
 static CLAIMS: LazyLock<Environment> = LazyLock::new(|| build(claims_builder()));
 static USER: LazyLock<Environment> = LazyLock::new(|| build(user_builder()));
 
-/// The environment of claim mappings and claim validation rules: one variable, `claims`.
+/// The environment of claim mappings and claim validation rules, with the variable `claims`.
 pub fn claims_environment() -> Environment {
     CLAIMS.clone()
 }
 
-/// The environment of user validation rules: one variable, `user`.
+/// The environment of user validation rules, with the variable `user`.
 pub fn user_environment() -> Environment {
     USER.clone()
 }
 
-/// Who a token belongs to, as rules see it.
+/// The authenticated user, as exposed to user validation rules.
 #[derive(Debug, Clone, Default)]
 pub struct User {
     /// `user.username`
@@ -67,7 +67,7 @@ pub struct User {
 }
 
 impl User {
-    /// Reads the members of a JSON object; what is missing is empty.
+    /// Reads a user from a JSON object; missing members are empty.
     pub fn from_json(json: &Json) -> Self {
         let text = |name: &str| json.get(name).and_then(Json::as_str).unwrap_or("").to_owned();
         let strings = |json: &Json| -> Vec<String> {
@@ -87,7 +87,7 @@ impl User {
         }
     }
 
-    /// The value of the variable `user`. `None`: the arena is full.
+    /// The value of the variable `user`. Returns `None` if the arena is full.
     pub fn val<'a>(&'a self, arena: &'a Arena) -> Option<ValueRef<'a>> {
         let fields = arena.slice(&[
             ("username", ValueRef::Str(&self.username)),
@@ -95,6 +95,6 @@ impl User {
             ("groups", ValueRef::List(crate::value::List::Strings(&self.groups))),
             ("extra", ValueRef::Map(Map::Lists(&self.extra, true))),
         ])?;
-        Some(ValueRef::Object(arena.keep(Object { type_name: USER_TYPE, fields })?))
+        Some(ValueRef::Object(arena.alloc(Object { type_name: USER_TYPE, fields })?))
     }
 }

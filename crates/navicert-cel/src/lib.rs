@@ -1,5 +1,5 @@
-//! The [Common Expression Language](https://cel.dev) as Kubernetes runs it: checked before it runs, bounded while it
-//! runs, over data that is borrowed rather than converted.
+//! The [Common Expression Language](https://cel.dev) as implemented in Kubernetes: expressions are type-checked at
+//! compile time, evaluation is bounded, and input data is borrowed instead of converted.
 //!
 //! ```text
 //! text ── parse ──▶ Tree ── check ──▶ types ── plan ──▶ Program ── evaluate ──▶ ValueRef + cost
@@ -7,8 +7,8 @@
 //!
 //! # Your first rule
 //!
-//! A validation rule of structured authentication sees the claims of a token. Compile it once, evaluate it for every
-//! token:
+//! A validation rule of structured authentication reads the claims of a token. Compile it once and evaluate it for
+//! every token:
 //!
 //! ```
 //! use navicert_cel::kubernetes::claims_environment;
@@ -26,7 +26,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A mistake is found when the rule is compiled, with its place and often with advice:
+//! Errors are found at compile time. They have a position and often a suggestion:
 //!
 //! ```
 //! # use navicert_cel::kubernetes::claims_environment;
@@ -38,7 +38,8 @@
 //!
 //! # An environment of your own
 //!
-//! Environments are data: variables with types, objects with fields, libraries, and whose semantics to follow.
+//! An environment declares variables with types, objects with fields, and libraries, and selects the semantics to
+//! follow.
 //!
 //! ```
 //! use navicert_cel::{Arena, Bindings, Environment, Reading, ValueRef};
@@ -55,33 +56,33 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What is bounded
+//! # Limits
 //!
-//! | what | by |
+//! | resource | limit |
 //! | --- | --- |
-//! | text | 100,000 code points, nesting 250 as the reference parser counts it |
-//! | work | [`EvalLimits::cost`], counted as cel-go and Kubernetes count it; 1,000,000 by default |
-//! | memory | [`Arena::with_limit`], looked at before a call builds its result; 8 MiB by default |
-//! | time | [`EvalLimits::interrupt`], asked at every turn of a loop and every 1,024 units of cost |
+//! | text | 100,000 code points, nesting depth 250 as counted by cel-go's parser |
+//! | work | [`EvalLimits::cost`], computed as in cel-go and Kubernetes; 1,000,000 by default |
+//! | memory | [`Arena::with_limit`], checked before a call allocates its result; 8 MiB by default |
+//! | time | [`EvalLimits::interrupt`], called at every loop iteration and every 1,024 units of cost |
 //!
-//! Reaching a limit is an error that `||`, `&&`, `all` and `exists` do not absorb. No expression and no data overflow
-//! the stack of a 2 MiB thread.
+//! Reaching a limit is an error that `||`, `&&`, `all` and `exists` do not absorb. Neither expressions nor data can
+//! overflow the stack of a thread with 2 MiB.
 //!
-//! # Beside other crates
+//! # Comparison with other crates
 //!
 //! | | this crate | `cel` 0.15 | `cel-core` 0.5 |
 //! | --- | --- | --- | --- |
-//! | type checker, `any` apart from `dyn` | yes | none | partly |
+//! | type checker, `any` distinct from `dyn` | yes | none | partly |
 //! | Kubernetes' libraries, costs and messages | yes | none | none |
 //! | values | borrowed | converted or hand-written | converted |
-//! | regular expressions | RE2's rules, compiled with the program | `regex`'s rules, at every evaluation | the same |
+//! | regular expressions | RE2 semantics, compiled with the program | semantics of `regex`, compiled at every evaluation | as `cel` |
 //! | limits | text, depth, cost, memory, time | depth in one parser | none |
 //! | protobuf messages | well-known ones only | none | yes |
 //!
 //! # More
 //!
-//! [`Program::trace`] records the value of every part of an expression; [`syntax::query`] says which claims it reads;
-//! [`syntax::unparse`] writes a tree back as text; [`kubernetes::batch`] answers questions as JSON.
+//! [`Program::trace`] records the value of every subexpression; [`syntax::query`] finds the claims that an
+//! expression reads; [`syntax::unparse`] formats a tree as text; [`kubernetes::batch`] evaluates JSON requests.
 
 mod check;
 mod cost;

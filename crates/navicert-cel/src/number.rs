@@ -1,7 +1,7 @@
 //! CEL numbers: conversions between int, uint, double and text, and comparison across the three.
 //!
-//! The rules are those of cel-go, which inherits Go's `strconv`; surprising ones (lossy comparison of large
-//! integers with doubles, `-2^63` not convertible to int) are kept, because rules depend on them.
+//! The rules are those of cel-go, which uses Go's `strconv`. Surprising ones (lossy comparison of large integers
+//! with doubles, `-2^63` not convertible to int) are kept, because rules depend on them.
 
 use crate::stack_text::StackText;
 use std::cmp::Ordering;
@@ -11,10 +11,10 @@ mod float_text;
 
 pub use float_text::parse_double;
 
-/// The longest text [`DoubleText`] writes: sign, 17 digits, point, `e+308`.
+/// Maximum length of a [`DoubleText`]: sign, 17 digits, decimal point, `e+308`.
 pub const DOUBLE_TEXT_LIMIT: usize = 24;
 
-/// A number of any of CEL's three numeric types, for comparison across types.
+/// A number of one of CEL's three numeric types, for comparison across types.
 #[derive(Clone, Copy, Debug)]
 pub enum Number {
     /// A 64-bit signed integer.
@@ -26,10 +26,10 @@ pub enum Number {
 }
 
 impl Number {
-    /// Order across types; `None` if a NaN is involved ("NaN values cannot be ordered").
+    /// Compares across types; `None` if an operand is NaN ("NaN values cannot be ordered").
     ///
-    /// Two integers compare exactly. An integer against a double is rounded to the nearest double first, as
-    /// cel-go does: `9007199254740993 == 9007199254740992.0` holds.
+    /// Two integers compare exactly. For an integer and a double, the integer is rounded to the nearest double
+    /// first, as in cel-go: `9007199254740993 == 9007199254740992.0` is true.
     #[must_use]
     pub fn compare(self, other: Self) -> Option<Ordering> {
         match (self, other) {
@@ -58,7 +58,7 @@ impl Number {
         }
     }
 
-    /// As `int(...)` converts; `None` is "integer overflow".
+    /// Converts as `int(...)`; `None` is "integer overflow".
     #[must_use]
     pub fn to_int(self) -> Option<i64> {
         match self {
@@ -68,7 +68,7 @@ impl Number {
         }
     }
 
-    /// As `uint(...)` converts; `None` is "unsigned integer overflow".
+    /// Converts as `uint(...)`; `None` is "unsigned integer overflow".
     #[must_use]
     pub fn to_uint(self) -> Option<u64> {
         match self {
@@ -78,14 +78,14 @@ impl Number {
         }
     }
 
-    /// The integer this number stands for as a list index or map key: doubles only when integral.
+    /// The number as a list index or map key of type int; a double must be integral.
     #[must_use]
     pub fn lossless_int(self) -> Option<i64> {
         let value = self.to_int()?;
         Self::Int(value).equals(self).then_some(value)
     }
 
-    /// The unsigned integer this number stands for as a map key: doubles only when integral.
+    /// The number as a map key of type uint; a double must be integral.
     #[must_use]
     pub fn lossless_uint(self) -> Option<u64> {
         let value = self.to_uint()?;
@@ -97,7 +97,7 @@ fn compare_int_uint(left: i64, right: u64) -> Ordering {
     u64::try_from(left).map_or(Ordering::Less, |left| left.cmp(&right))
 }
 
-/// Truncates toward zero. Both ends of the range are open, as in cel-go: `-2^63` itself is refused.
+/// Truncates toward zero. As in cel-go, both ends of the range are exclusive: `-2^63` itself is rejected.
 #[must_use]
 #[expect(clippy::cast_possible_truncation, reason = "the range was just checked")]
 pub fn int_from_double(value: f64) -> Option<i64> {
@@ -105,7 +105,7 @@ pub fn int_from_double(value: f64) -> Option<i64> {
     (value > -LIMIT && value < LIMIT).then_some(value as i64)
 }
 
-/// Truncates toward zero; anything below zero is refused, `-0.5` too.
+/// Truncates toward zero; negative numbers, including `-0.5`, are rejected.
 #[must_use]
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range was just checked")]
 pub fn uint_from_double(value: f64) -> Option<u64> {
@@ -113,20 +113,20 @@ pub fn uint_from_double(value: f64) -> Option<u64> {
     (0.0..LIMIT).contains(&value).then_some(value as u64)
 }
 
-/// Decimal digits with an optional sign, nothing else; `None` for bad text and for overflow.
+/// Parses decimal digits with an optional sign; `None` for invalid text and for overflow.
 #[must_use]
 pub fn parse_int(text: &str) -> Option<i64> {
-    // The standard parser has exactly Go's grammar for base 10.
+    // Rust's parser accepts the same grammar as Go's for base 10.
     text.parse().ok()
 }
 
-/// Decimal digits without any sign; `None` for bad text and for overflow.
+/// Parses decimal digits without a sign; `None` for invalid text and for overflow.
 #[must_use]
 pub fn parse_uint(text: &str) -> Option<u64> {
     if text.starts_with('+') { None } else { text.parse().ok() }
 }
 
-/// The twelve spellings that `bool("...")` takes.
+/// Parses the twelve spellings that `bool("...")` accepts.
 #[must_use]
 pub fn parse_bool(text: &str) -> Option<bool> {
     match text {
@@ -136,8 +136,8 @@ pub fn parse_bool(text: &str) -> Option<bool> {
     }
 }
 
-/// Displays a double as `string(double)` does: shortest digits that read back, exponent form outside
-/// `1e-4 ..= 1e6` (exclusive), exponent signed and of at least two digits.
+/// Displays a double as `string(double)`: the shortest digits that round-trip, in exponent form outside `1e-4 ..=
+/// 1e6` (exclusive); the exponent has a sign and at least two digits.
 // S76
 #[derive(Clone, Copy, Debug)]
 pub struct DoubleText(pub f64);
@@ -161,7 +161,8 @@ impl fmt::Display for DoubleText {
     }
 }
 
-/// Displays a finite double with the shortest digits that read back and never an exponent: `0.000001`, `1000000`.
+/// Displays a finite double with the shortest digits that round-trip and without an exponent: `0.000001`,
+/// `1000000`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlainDouble(pub(crate) f64);
 
@@ -173,7 +174,7 @@ impl fmt::Display for PlainDouble {
         let (first, others) = mantissa.split_once('.').unwrap_or((mantissa, ""));
         f.write_str(sign)?;
         if exponent < 0 {
-            // Zeros up to the first digit.
+            // Zeros before the first digit.
             return write!(
                 f,
                 "0.{:0>width$}{others}",
@@ -190,18 +191,19 @@ impl fmt::Display for PlainDouble {
     }
 }
 
-/// The shortest digits that read back, as `1.5e7`; of several, the ones nearest to the value, and even ones at a tie.
+/// The shortest digits that round-trip, as `1.5e7`; of several, the nearest to the value; ties go to the even
+/// digit.
 ///
-/// The standard library finds the length but rounds ties up.
+/// The standard library finds the length, but rounds ties up.
 fn shortest(value: f64) -> StackText<32> {
-    let found = StackText::<32>::of(format_args!("{value:e}"));
+    let found = StackText::<32>::from_display(format_args!("{value:e}"));
     let (mantissa, _) = mantissa_and_exponent(found.as_str());
     let places = mantissa.split_once('.').map_or(0, |(_, places)| places.len());
-    // Only with nearly all digits in use can there be two of one length.
+    // Two candidates of one length exist only with nearly all digits in use.
     if places < 13 {
         return found;
     }
-    let nearest = StackText::<32>::of(format_args!("{value:.places$e}"));
+    let nearest = StackText::<32>::from_display(format_args!("{value:.places$e}"));
     if nearest.as_str().parse() == Ok(value) { nearest } else { found }
 }
 
@@ -210,7 +212,7 @@ fn mantissa_and_exponent(scientific: &str) -> (&str, i32) {
     (mantissa, exponent.parse().unwrap_or(0))
 }
 
-/// Writes `e+06`: a sign always, at least two digits.
+/// Writes an exponent such as `e+06`, with a sign and at least two digits.
 pub(crate) fn write_exponent(out: &mut impl fmt::Write, exponent: i32) -> fmt::Result {
     let sign = if exponent < 0 { '-' } else { '+' };
     write!(out, "e{sign}{:02}", exponent.unsigned_abs())

@@ -1,4 +1,4 @@
-//! Values of the Kubernetes types, which are opaque to expressions.
+//! Values of the Kubernetes types, which have no structure visible to expressions.
 
 use crate::library::kubernetes::cidr::Cidr;
 use crate::library::kubernetes::format::NamedFormat;
@@ -8,7 +8,7 @@ use crate::library::kubernetes::semver::Version;
 use crate::library::kubernetes::url::Url;
 use std::fmt;
 
-/// Lengths of the patterns that upstream counts for these formats.
+/// Lengths of the patterns that upstream uses in the cost of these formats.
 const URI_SIZE: u64 = 1103;
 const UUID_SIZE: u64 = 70;
 const BYTE_SIZE: u64 = 84;
@@ -19,7 +19,7 @@ const DATE_SIZE: u64 = 71;
 pub enum Opaque {
     /// `kubernetes.Quantity`
     ///
-    /// The flag marks one that was computed: Kubernetes cannot compare with it.
+    /// The flag is set for a computed quantity, which Kubernetes cannot compare.
     Quantity(Box<Quantity>, bool),
     /// `kubernetes.URL`
     Url(Box<Url>),
@@ -46,7 +46,7 @@ impl Opaque {
         }
     }
 
-    /// Whether two values are equal in an expression.
+    /// Whether two values are equal in CEL.
     pub(crate) fn equals(&self, other: &Opaque) -> bool {
         match (self, other) {
             (Opaque::Quantity(left, _), Opaque::Quantity(right, _)) => left == right,
@@ -59,7 +59,7 @@ impl Opaque {
         }
     }
 
-    /// The size that costs are counted by, if the type has one.
+    /// The size for cost purposes, if the type has one.
     pub(crate) fn size(&self) -> Option<u64> {
         match self {
             Opaque::Ip(address) => Some(if address.family() == 4 { 4 } else { 16 }),
@@ -68,7 +68,7 @@ impl Opaque {
         }
     }
 
-    /// The length of a format's pattern, for costs.
+    /// The length of a named format's pattern, for cost purposes.
     pub(crate) fn pattern_size(&self) -> Option<u64> {
         let Opaque::Format(format) = self else { return None };
         Some(match format {
@@ -87,7 +87,7 @@ impl Opaque {
         })
     }
 
-    /// Bytes owned outside the value itself, roughly.
+    /// Approximate heap bytes owned by the value.
     pub(crate) fn heap_size(&self) -> usize {
         match self {
             Opaque::Quantity(quantity, _) => size_of_val(&**quantity) + 64,
@@ -97,7 +97,7 @@ impl Opaque {
         }
     }
 
-    /// Whether the value has a text form of its own.
+    /// Whether `string()` supports the value.
     pub(crate) fn has_text(&self) -> bool {
         !matches!(self, Opaque::Format(_))
     }

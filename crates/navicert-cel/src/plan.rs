@@ -1,5 +1,5 @@
-//! From a checked tree to a program: names resolved to slots, calls to overloads, constants folded and patterns
-//! compiled, so that evaluation only walks a table.
+//! The planner: compiles a checked tree into steps. Resolves names to slots and calls to overloads, folds constants
+//! and compiles patterns.
 
 use crate::check::{Checked, Reference, Scope};
 use crate::diagnostic::{CompileError, Diagnostic, Stage};
@@ -16,15 +16,15 @@ mod constant;
 mod special;
 mod step;
 
-pub(crate) use special::{Body, Place};
+pub(crate) use special::{Anchor, FastBody};
 pub(crate) use step::{Arithmetic, FieldStep, Key, Loop, Order, Qualifier, Range, Step, StepId};
 
-/// Everything an evaluation needs.
+/// A planned expression: everything that an evaluation needs.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) scope: Arc<Scope>,
     pub(crate) steps: Vec<Step>,
-    /// The tree's node each step came from.
+    /// The syntax node of each step.
     pub(crate) nodes: Vec<u32>,
     pub(crate) operands: Vec<StepId>,
     pub(crate) qualifiers: Vec<Qualifier>,
@@ -32,17 +32,17 @@ pub(crate) struct Plan {
     pub(crate) texts: Vec<Box<str>>,
     pub(crate) patterns: Vec<Pattern>,
     pub(crate) loops: Vec<Loop>,
-    /// What special steps stand for.
-    pub(crate) generals: Vec<Step>,
+    /// The general steps that specialized steps replaced.
+    pub(crate) general_steps: Vec<Step>,
     pub(crate) flags: Vec<bool>,
     pub(crate) fields: Vec<FieldStep>,
     pub(crate) messages: Vec<Box<str>>,
     pub(crate) root: StepId,
-    /// How many comprehension variables there are.
+    /// Number of comprehension variables.
     pub(crate) slots: u32,
 }
 
-/// Plans a tree. Unchecked trees (`checked` is `None`) resolve names as they go.
+/// Plans a tree. For an unchecked tree (`checked` is `None`), names are resolved while planning.
 pub(crate) fn plan(
     scope: &Arc<Scope>,
     tree: &Tree,
@@ -51,7 +51,7 @@ pub(crate) fn plan(
     let mut planner = Planner {
         plan: Plan {
             scope: Arc::clone(scope),
-            // Most expressions are short; of long ones, most is often a list that takes no steps.
+            // Most expressions are short; long ones often consist of a constant list, which takes one step.
             steps: Vec::with_capacity(tree.len().min(64)),
             nodes: Vec::with_capacity(tree.len().min(64)),
             operands: Vec::new(),
@@ -60,7 +60,7 @@ pub(crate) fn plan(
             texts: Vec::new(),
             patterns: Vec::new(),
             loops: Vec::new(),
-            generals: Vec::new(),
+            general_steps: Vec::new(),
             flags: Vec::new(),
             fields: Vec::new(),
             messages: Vec::new(),
@@ -76,7 +76,7 @@ pub(crate) fn plan(
     match planner.step(tree.root()) {
         Ok(root) => {
             planner.plan.root = root;
-            planner.plan.specialise();
+            planner.plan.specialize();
             Ok(planner.plan)
         }
         Err(problem) => Err(*problem),
@@ -89,10 +89,10 @@ struct Planner<'t> {
     plan: Plan,
     tree: &'t Tree,
     checked: Option<&'t Checked<'t>>,
-    /// Nodes that macros use twice are planned once.
+    /// Steps of planned nodes; macro expansion may share a node.
     planned: Vec<Option<StepId>>,
-    /// Names in scope and their slots. Every loop has slots of its own, because a bound value may be computed
-    /// in the middle of another loop.
+    /// Names in scope and their slots. Every comprehension has its own slots, because a bound value may be
+    /// evaluated inside another comprehension.
     locals: Vec<(&'t str, u32)>,
     arena: Arena,
 }
@@ -113,7 +113,7 @@ impl<'t> Planner<'t> {
         self.plan.steps.get(id.0 as usize).copied()
     }
 
-    fn problem(&self, node: NodeId, message: String) -> Box<CompileError> {
+    fn error_at(&self, node: NodeId, message: String) -> Box<CompileError> {
         let (at, span) = (self.tree.at(node), self.tree.span(node));
         let diagnostics = vec![Diagnostic::new(self.tree.source(), at, span, message)];
         Box::new(CompileError { stage: Stage::Program, diagnostics })
@@ -178,7 +178,7 @@ impl<'t> Planner<'t> {
         Ok(planned)
     }
 
-    /// The value of a literal.
+    /// The value of a literal node.
     fn literal(&self, node: NodeId) -> Option<Value> {
         Some(match self.tree.node(node) {
             Node::Null => Value::Null,
@@ -192,7 +192,7 @@ impl<'t> Planner<'t> {
         })
     }
 
-    /// A name or dotted name that stands for a variable or type.
+    /// Resolves a simple or qualified name to a variable or type.
     fn resolve(&mut self, node: NodeId, name: &str) -> Option<StepId> {
         if let Some(checked) = self.checked {
             return match checked.reference(node) {
@@ -228,14 +228,14 @@ impl<'t> Planner<'t> {
         None
     }
 
-    /// Unchecked type names are looked up like variables, and cost as much.
+    /// In an unchecked tree, a type name is resolved and charged like a variable.
     fn push_type(&mut self, value: Value, node: NodeId) -> StepId {
         let constant = self.constant(value, node);
         self.push(Step::Select { base: constant, qualifiers: Range::default() }, node)
     }
 
     fn ident(&mut self, node: NodeId, name: &str) -> Planned<StepId> {
-        self.refuse_type_variable(node, name)?;
+        self.reject_type_variable(node, name)?;
         match self.resolve(node, name) {
             Some(step) => Ok(step),
             None => {
@@ -245,13 +245,13 @@ impl<'t> Planner<'t> {
         }
     }
 
-    /// A variable that holds a type: the reference takes its name for a type's, and knows none.
-    fn refuse_type_variable(&self, node: NodeId, name: &str) -> Planned<()> {
+    /// Rejects a variable that holds a type: cel-go resolves its name as a type name and fails.
+    fn reject_type_variable(&self, node: NodeId, name: &str) -> Planned<()> {
         let Some(checked) = self.checked.filter(|_| !self.plan.scope.is_standard()) else { return Ok(()) };
         let variable = matches!(checked.reference(node), Reference::Local(_) | Reference::Variable(_));
         if variable && matches!(checked.types.node(checked.type_of(node)), crate::check::types::Type::Type(_))
         {
-            return Err(self.problem(node, format!("reference to undefined type: {name}")));
+            return Err(self.error_at(node, format!("reference to undefined type: {name}")));
         }
         Ok(())
     }
@@ -272,7 +272,7 @@ impl<'t> Planner<'t> {
         Key::Text(self.text(text), text.contains("__"))
     }
 
-    /// One more qualifier behind a base: chains become one step.
+    /// Appends a qualifier to a selection; a chain of selections becomes one step.
     fn qualify(&mut self, node: NodeId, base: StepId, qualifier: Qualifier, test: bool) -> StepId {
         let (base, before) = match self.get(base) {
             Some(Step::Select { base, qualifiers }) => (base, qualifiers),
@@ -289,7 +289,7 @@ impl<'t> Planner<'t> {
         self.push(Step::Select { base, qualifiers }, node)
     }
 
-    /// A call of one constant: its value, if it has one.
+    /// Calls a function with one constant at compile time.
     fn run(
         &self,
         overload: &crate::check::declaration::Overload,
@@ -306,7 +306,7 @@ impl<'t> Planner<'t> {
     }
 }
 
-/// Types are called by their full names at run time.
+/// The name of a type at run time.
 fn type_value_name(name: &str) -> &str {
     functions::messages::value_type(name)
 }

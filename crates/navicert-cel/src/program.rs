@@ -10,7 +10,7 @@ use crate::source::Span;
 use crate::syntax::{self, ast::NodeId, ast::Tree};
 use crate::value::{Arena, HashedName, ValueRef};
 
-/// A compiled expression: evaluate it as often as you like, from as many threads as you like.
+/// A compiled expression. It can be evaluated repeatedly and from several threads.
 #[derive(Debug)]
 pub struct Program {
     tree: Tree,
@@ -18,10 +18,10 @@ pub struct Program {
     result: String,
 }
 
-/// Values of the variables of an evaluation.
+/// The variable bindings of an evaluation.
 #[derive(Debug, Clone, Default)]
 pub struct Bindings<'a> {
-    /// The first two live in place: rules have one variable.
+    /// The first two are stored inline: rules have one variable.
     first: [Option<Bound<'a>>; 2],
     more: Vec<Bound<'a>>,
 }
@@ -34,7 +34,7 @@ struct Bound<'a> {
 }
 
 impl<'a> Bindings<'a> {
-    /// No values.
+    /// No bindings.
     pub fn new() -> Self {
         Bindings::default()
     }
@@ -60,32 +60,32 @@ impl<'a> Bindings<'a> {
     }
 }
 
-/// A value and what it cost.
+/// The result of an evaluation.
 #[derive(Debug, Clone, Copy)]
 pub struct Evaluation<'a> {
     /// The value.
     pub value: ValueRef<'a>,
-    /// Units of cost.
+    /// Cost in units.
     pub cost: u64,
 }
 
-/// An evaluation that failed, and what it cost.
+/// A failed evaluation with its cost.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{error}")]
 pub struct EvaluationError {
-    /// Why there is no value.
+    /// The error.
     #[source]
     pub error: EvalError,
-    /// Units of cost until then.
+    /// Cost in units until the failure.
     pub cost: u64,
 }
 
-/// The value of one part of an expression.
+/// The outcome of one subexpression.
 #[derive(Debug, Clone)]
 pub struct Traced<'a> {
-    /// The part.
+    /// The subexpression.
     pub span: Span,
-    /// Its value, or why it has none.
+    /// Its value or error message.
     pub outcome: Result<ValueRef<'a>, String>,
 }
 
@@ -106,7 +106,7 @@ impl Environment {
         Ok(Program { tree, plan, result })
     }
 
-    /// Parses and checks an expression; gives the name of its type.
+    /// Parses and checks an expression and returns the name of its type.
     pub fn check(&self, text: &str) -> Result<String, CompileError> {
         let tree = self.parse(text)?;
         let checked = check::check(&self.scope, &tree)
@@ -114,7 +114,7 @@ impl Environment {
         Ok(checked.types.describe(checked.type_of(tree.root())))
     }
 
-    /// Parses and plans without checking: every question is answered when evaluated.
+    /// Parses and plans without checking: names and overloads are resolved at evaluation.
     pub fn compile_unchecked(&self, text: &str) -> Result<Program, CompileError> {
         let tree = self.parse(text)?;
         let plan = plan::plan(&self.scope, &tree, None)?;
@@ -135,11 +135,11 @@ impl Environment {
     }
 }
 
-/// So many variables of loops are kept in place during an evaluation.
-const IN_PLACE: usize = 4;
+/// Number of comprehension slots that are stored on the stack.
+const INLINE_SLOTS: usize = 4;
 
 impl Program {
-    /// The static type of the result, in words.
+    /// The static type of the result.
     pub fn result_type(&self) -> &str {
         &self.result
     }
@@ -158,7 +158,7 @@ impl Program {
         self.evaluate_within(arena, bindings, &EvalLimits::KUBERNETES)
     }
 
-    /// Evaluates with limits of your own.
+    /// Evaluates with custom limits.
     pub fn evaluate_within<'a>(
         &'a self,
         arena: &'a Arena,
@@ -168,7 +168,7 @@ impl Program {
         self.run(arena, bindings, limits, None)
     }
 
-    /// Evaluates and records the value of every part that was reached, in the order they were computed.
+    /// Evaluates and records the outcome of every evaluated subexpression, in evaluation order.
     pub fn trace<'a>(
         &'a self,
         arena: &'a Arena,
@@ -184,8 +184,8 @@ impl Program {
         (outcome, traced.collect())
     }
 
-    /// With the values of the variables in the order of their declaration, and room for those of loops. Rules have one
-    /// variable, and mostly no loop.
+    /// Evaluates with the variable values in declaration order. Values and comprehension slots are stored on the
+    /// stack if there are few of them.
     #[inline(always)]
     fn run<'a>(
         &'a self,
@@ -207,8 +207,8 @@ impl Program {
         };
         let slots: &mut [Slot<'a>] = match self.plan.slots as usize {
             0 => &mut [],
-            1..=IN_PLACE => {
-                few = [Slot::EMPTY; IN_PLACE];
+            1..=INLINE_SLOTS => {
+                few = [Slot::EMPTY; INLINE_SLOTS];
                 &mut few
             }
             count => {

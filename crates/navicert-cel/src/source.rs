@@ -1,6 +1,6 @@
 //! The text of an expression, and the conversion of byte offsets to lines and columns.
 
-/// Expression text together with the starts of its lines.
+/// Expression text with the offsets of its lines.
 #[derive(Debug, Clone)]
 pub struct Source {
     text: Box<str>,
@@ -8,7 +8,7 @@ pub struct Source {
     line_starts: Vec<u32>,
 }
 
-/// A place in the text: both counted from one, columns in code points.
+/// A position in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
     /// Line, from 1.
@@ -17,7 +17,7 @@ pub struct Position {
     pub column: u32,
 }
 
-/// Half-open byte range of a piece of the text.
+/// A half-open byte range of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Span {
     /// First byte.
@@ -27,7 +27,7 @@ pub struct Span {
 }
 
 impl Source {
-    /// Keeps a copy of the text.
+    /// Copies the text.
     pub fn new(text: &str) -> Self {
         let mut line_starts = vec![0];
         for offset in memchr::memchr_iter(b'\n', text.as_bytes()) {
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_count_code_points_and_lines_start_after_breaks() {
+    fn positions_count_code_points_and_line_breaks() {
         let source = Source::new("a\nβγ + x");
         assert_eq!(source.position(0), Position { line: 1, column: 1 });
         assert_eq!(source.position(2), Position { line: 2, column: 1 });

@@ -1,8 +1,9 @@
-//! A short text on the stack, so that numbers and times can be formatted without an allocation.
+//! A short string on the stack, for formatting numbers and times without allocation.
 
 use std::fmt;
 
-/// Holds up to `N` bytes of text; writing more is a [`fmt::Error`] and leaves what was there.
+/// A buffer for up to `N` bytes of text. A write that does not fit is a [`fmt::Error`] and leaves the content
+/// unchanged.
 #[derive(Clone, Copy)]
 pub struct StackText<const N: usize> {
     bytes: [u8; N],
@@ -10,25 +11,25 @@ pub struct StackText<const N: usize> {
 }
 
 impl<const N: usize> StackText<N> {
-    /// An empty text.
+    /// An empty buffer.
     #[must_use]
     pub const fn new() -> Self {
         Self { bytes: [0; N], length: 0 }
     }
 
-    /// Formats `value`; text that does not fit is cut off at the last whole piece.
+    /// Formats `value`; a part that does not fit is dropped with everything after it.
     #[must_use]
-    pub fn of(value: impl fmt::Display) -> Self {
+    pub fn from_display(value: impl fmt::Display) -> Self {
         let mut text = Self::new();
-        // The caller chose N for the longest text its value can have.
+        // The caller chose N for the longest text of its value.
         let _ = fmt::Write::write_fmt(&mut text, format_args!("{value}"));
         text
     }
 
-    /// What was written so far.
+    /// The content.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        // Only whole `&str`s are ever appended, so this cannot fail.
+        // Only whole `&str`s are appended, so the content is valid UTF-8.
         self.bytes.get(..self.length).and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or_default()
     }
 }
@@ -60,7 +61,7 @@ mod tests {
     use std::fmt::Write as _;
 
     #[test]
-    fn a_piece_that_does_not_fit_is_refused_whole() {
+    fn write_that_does_not_fit_leaves_the_content_unchanged() {
         let mut text = StackText::<4>::new();
         assert!(text.write_str("abc").is_ok());
         assert!(text.write_str("é").is_err());

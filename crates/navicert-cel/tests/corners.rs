@@ -1,4 +1,4 @@
-//! Corners in which the reference is odd, each found by asking both the same generated questions.
+//! Edge cases in which cel-go behaves unexpectedly, each found by differential testing with generated expressions.
 
 use navicert_cel::Stage;
 use navicert_cel::kubernetes::{batch, claims_environment};
@@ -9,7 +9,7 @@ fn answer(expr: &str) -> Value {
 }
 
 #[test]
-fn the_first_argument_of_matches_is_tried_while_checking_whatever_it_means() {
+fn validates_the_first_argument_of_matches_in_either_call_style() {
     for (expr, stage) in [
         ("'a'.matches('(')", Stage::Check),
         ("matches('(', 'a')", Stage::Check),
@@ -21,7 +21,7 @@ fn the_first_argument_of_matches_is_tried_while_checking_whatever_it_means() {
 }
 
 #[test]
-fn a_call_that_is_dispatched_by_its_values_stops_at_the_first_failure_and_is_not_charged_for() {
+fn dynamically_dispatched_call_stops_at_the_first_failure_without_charge() {
     for (expr, cost) in [
         ("cidr('10.0.0.0/08').containsIP(claims.nope)", 2),
         ("cidr('10.0.0.0/08').containsIP(string(claims.nope))", 7),
@@ -38,7 +38,7 @@ fn a_call_that_is_dispatched_by_its_values_stops_at_the_first_failure_and_is_not
 }
 
 #[test]
-fn wrappers_are_formatted_as_what_they_wrap_and_hold_nothing_else() {
+fn wrappers_behave_as_the_wrapped_type() {
     for (expr, value) in [
         ("'%d'.format([google.protobuf.Int64Value{value: 5}])", json!("5")),
         ("'%s'.format([google.protobuf.DoubleValue{value: -0.0}])", json!("-0")),
@@ -57,7 +57,7 @@ fn wrappers_are_formatted_as_what_they_wrap_and_hold_nothing_else() {
 }
 
 #[test]
-fn elements_of_a_literal_are_of_one_type_whatever_is_wrapped_at_any_depth() {
+fn homogeneity_check_ignores_wrappers_at_any_depth() {
     let name = "google.protobuf.StringValue{}";
     for expr in [
         format!("[optional.of(''), optional.of({name})]"),
@@ -79,7 +79,7 @@ fn elements_of_a_literal_are_of_one_type_whatever_is_wrapped_at_any_depth() {
 }
 
 #[test]
-fn odd_keys_are_written_plainly_and_some_are_none() {
+fn renders_unusual_map_keys_and_rejects_unhashable_ones() {
     for (expr, value) in [
         ("{[]: 1}", json!({"list([])": 1})),
         ("{{'a': 1}: 2}", json!({"map(map[a:1])": 2})),
@@ -89,7 +89,7 @@ fn odd_keys_are_written_plainly_and_some_are_none() {
     ] {
         assert_eq!(answer(expr)["value"], value, "{expr}");
     }
-    // The reference panics, which nothing absorbs.
+    // cel-go panics; logical operators do not absorb the error.
     for (expr, cost) in [
         ("{semver('1.2.3'): 1} == {} || true", 1),
         ("{b'a': 1} == {} || true", 0),
@@ -105,7 +105,7 @@ fn odd_keys_are_written_plainly_and_some_are_none() {
 }
 
 #[test]
-fn a_loop_over_the_user_visits_its_values() {
+fn comprehension_over_user_iterates_over_values() {
     let user = json!({"username": "ann", "uid": "7", "groups": ["a"], "extra": {"k": ["v"]}});
     let answer = |expr: &str| batch::answer(&json!({ "expr": expr, "user": user }));
     let values = json!(["ann", "7", ["a"], {"k": ["v"]}]);
@@ -122,9 +122,9 @@ fn a_loop_over_the_user_visits_its_values() {
 }
 
 #[test]
-fn complaints_come_in_the_order_of_the_text_with_wide_dots_below_wide_characters() {
+fn errors_are_in_source_order_with_wide_dots_below_wide_characters() {
     let error = claims_environment().compile("['a'].map(x, x + ['é'].filter(y, y != 0))").expect_err("twice");
-    let columns: Vec<u32> = error.diagnostics.iter().map(|complaint| complaint.column).collect();
+    let columns: Vec<u32> = error.diagnostics.iter().map(|diagnostic| diagnostic.column).collect();
     assert_eq!(columns, [16, 36]);
     assert!(error.to_string().contains(&format!(" | {}．{}^", ".".repeat(19), ".".repeat(15))), "{error}");
 }

@@ -1,4 +1,5 @@
-//! What a rule's author sees: results, costs, complaints with places and hints, traces, and which claims are read.
+//! Rules as their author sees them: results, costs, errors with positions and hints, traces, and the claims that
+//! are read.
 
 use navicert_cel::kubernetes::{User, batch, claims_environment, user_environment};
 use navicert_cel::syntax::query::{selected_fields, selects};
@@ -28,7 +29,7 @@ fn claim_numbers_are_doubles_and_compare_with_integers() {
 
 // S82, S88
 #[test]
-fn escaped_names_reach_claims_and_extra_values() {
+fn escaped_names_select_claims_and_extra_values() {
     let claims = json!({ "a.b": "dot", "x__y": "xy", "obj": { "a.b": "nested", "__proto__": "p" } });
     for (expr, ok) in [
         ("claims.a__dot__b == 'dot'", true),
@@ -46,7 +47,7 @@ fn escaped_names_reach_claims_and_extra_values() {
 
 // S67
 #[test]
-fn a_rule_must_have_static_type_bool() {
+fn rule_must_have_static_type_bool() {
     let environment = claims_environment();
     for expr in ["claims.foo", "dyn(true)", "optional.of(true)", "claims.a ? claims.b : false"] {
         let error = environment.compile_rule(expr).expect_err(expr);
@@ -59,10 +60,10 @@ fn a_rule_must_have_static_type_bool() {
 }
 
 #[test]
-fn a_complaint_has_line_column_caret_and_hint() {
+fn compile_error_has_line_column_caret_and_hint() {
     let error = claims_environment().compile("1 == 1 &&\n  claims.groups.map(g, g)").expect_err("any");
-    let complaint = &error.diagnostics[0];
-    assert_eq!((complaint.line, complaint.column), (2, 9));
+    let diagnostic = &error.diagnostics[0];
+    assert_eq!((diagnostic.line, diagnostic.column), (2, 9));
     assert_eq!(error.stage, Stage::Check);
     let text = error.to_string();
     assert!(text.contains(" |   claims.groups.map(g, g)\n | ........^"), "{text}");
@@ -73,7 +74,7 @@ fn a_complaint_has_line_column_caret_and_hint() {
 }
 
 #[test]
-fn a_missing_claim_is_explained() {
+fn missing_claim_error_has_a_hint() {
     let program = claims_environment().compile("claims.nope == 1").expect("compiles");
     let (arena, empty) = (Arena::new(), serde_json::Map::new());
     let bindings = Bindings::new().with("claims", ValueRef::Claims(Claims::Object(&empty)));
@@ -83,9 +84,9 @@ fn a_missing_claim_is_explained() {
     assert!(error.hint.is_some_and(|hint| hint.contains(".?key")));
 }
 
-// The e-mail rule of S110 and its neighbours asks which claims an expression selects by name.
+// The e-mail rule of S110 and related rules query the claims that an expression selects by name.
 #[test]
-fn selected_claims_are_found_however_they_are_selected_except_by_index() {
+fn finds_claims_selected_by_name_but_not_by_index() {
     for (expr, found) in [
         ("claims.email", true),
         ("claims.?email.orValue('')", true),
@@ -103,7 +104,7 @@ fn selected_claims_are_found_however_they_are_selected_except_by_index() {
 }
 
 #[test]
-fn a_trace_has_every_part_that_was_reached_and_no_other() {
+fn trace_contains_only_evaluated_subexpressions() {
     let program = claims_environment().compile("claims.a == 1 && claims.b == 2").expect("compiles");
     let document = json!({ "a": 2 });
     let arena = Arena::new();
@@ -116,7 +117,7 @@ fn a_trace_has_every_part_that_was_reached_and_no_other() {
 }
 
 #[test]
-fn programs_are_shared_between_threads() {
+fn program_can_be_shared_between_threads() {
     fn shared<T: Send + Sync + 'static>(_: &T) {}
     let program =
         user_environment().compile_rule("user.groups.all(g, !g.startsWith('system:'))").expect("compiles");
@@ -137,7 +138,7 @@ fn programs_are_shared_between_threads() {
 }
 
 #[test]
-fn an_evaluation_of_a_usual_rule_allocates_nothing() {
+fn evaluating_a_typical_rule_does_not_allocate() {
     let program = claims_environment()
         .compile_rule("claims.email_verified == true && dyn(claims.groups).exists(g, g == 'b')")
         .expect("compiles");
@@ -152,7 +153,7 @@ fn an_evaluation_of_a_usual_rule_allocates_nothing() {
 }
 
 #[test]
-fn any_can_be_iterated_where_the_environment_says_so() {
+fn lenient_any_allows_iteration_over_any() {
     let lenient = Environment::kubernetes(37)
         .variable("claims", "map(string, any)")
         .lenient_any(true)
@@ -163,7 +164,7 @@ fn any_can_be_iterated_where_the_environment_says_so() {
 
 // S83
 #[test]
-fn escaped_names_reach_iterated_values_only_where_the_environment_says_so() {
+fn unescape_everywhere_resolves_names_on_iterated_values() {
     let document = json!({ "list": [{ "a.b": "x" }] });
     let members = document.as_object().expect("an object");
     for (everywhere, found) in [(false, false), (true, true)] {
@@ -181,7 +182,7 @@ fn escaped_names_reach_iterated_values_only_where_the_environment_says_so() {
 
 // S62
 #[test]
-fn an_older_version_lacks_the_libraries_that_came_later() {
+fn older_versions_lack_later_libraries() {
     for (minor, expr, compiles) in [
         (29, "ip('::1').isLoopback()", false),
         (30, "ip('::1').isLoopback()", true),
@@ -197,7 +198,7 @@ fn an_older_version_lacks_the_libraries_that_came_later() {
 
 // S71, H4
 #[test]
-fn base64_math_and_bind_are_there_when_asked_for() {
+fn encoders_math_and_bindings_are_optional_libraries() {
     use navicert_cel::Library;
     let expr = "cel.bind(x, base64.decode('aGk='), string(x) == 'hi') && math.greatest(1, 2) == 2";
     assert!(claims_environment().compile(expr).is_err());
@@ -215,7 +216,7 @@ fn base64_math_and_bind_are_there_when_asked_for() {
 
 // Found by fuzzing.
 #[test]
-fn a_minus_before_a_number_with_a_selection_stays_a_minus() {
+fn unparsing_keeps_a_minus_before_a_selection() {
     for expr in ["-(-42)[0]", "-(42)[0]", "-(-42).f()", "-(.5).g", "!-1", "-(-(-1))"] {
         let tree = claims_environment().parse(expr).expect(expr);
         let text = unparse(&tree);
@@ -228,7 +229,7 @@ fn same_shape(left: &Program, right: &Program) -> bool {
 }
 
 #[test]
-fn unparsing_keeps_meaning() {
+fn unparsed_text_compiles_to_the_same_program() {
     for expr in [
         "1 + 2 * 3 - (4 - 5)",
         "(1 + 2) * 3",
@@ -253,7 +254,7 @@ fn unparsing_keeps_meaning() {
     }
 }
 
-/// Expressions that often parse and sometimes check.
+/// Expressions that often parse and sometimes type-check.
 fn expression() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         Just("1".to_owned()),
@@ -292,7 +293,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn parsing_what_was_unparsed_gives_the_same_text(expr in expression()) {
+    fn unparsing_is_idempotent(expr in expression()) {
         let Ok(tree) = claims_environment().parse(&expr) else { return Ok(()) };
         let text = unparse(&tree);
         let again = claims_environment().parse(&text);
@@ -301,9 +302,9 @@ proptest! {
     }
 
     #[test]
-    fn a_checked_program_without_dynamic_parts_never_meets_a_wrong_type(expr in expression()) {
+    fn checked_program_without_dyn_has_no_overload_errors(expr in expression()) {
         let expr = expr.replace("claims.a", "'x'").replace("claims.b.c", "7");
-        // By the checker's rules null may stand for an optional, and then is none.
+        // The checker accepts null for an optional, where it is `optional.none()`.
         if expr.contains("dyn") || expr.contains("null") {
             return Ok(());
         }
@@ -316,7 +317,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_the_compiler_panic(text in "\\PC{0,60}") {
+    fn compiling_never_panics(text in "\\PC{0,60}") {
         let _ = claims_environment().compile(&text);
     }
 }

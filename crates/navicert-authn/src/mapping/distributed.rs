@@ -63,7 +63,7 @@ impl DistributedClaimRef {
     /// Adds the claim to those that expressions see, as not fetched or failed.
     pub(super) fn insert_into<'c>(&'c self, set: &mut ClaimSet<'c>) {
         match &self.failed {
-            None => set.insert_elsewhere(self.claim.as_str(), self.not_fetched_error()),
+            None => set.insert_distributed(self.claim.as_str(), self.not_fetched_error()),
             Some(why) => set.insert(self.claim.as_str(), Err(why.clone())),
         }
     }

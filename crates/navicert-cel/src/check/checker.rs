@@ -1,4 +1,4 @@
-//! The type checker: gives every node a type and every call its overloads.
+//! The type checker: assigns a type to every node and overloads to every call.
 
 use super::environment::Scope;
 use super::types::{self, BOOL, DYN, ERROR, INT, Type, TypeId, Workspace};
@@ -7,22 +7,22 @@ use crate::syntax::ast::{Node, NodeId, Run, Text, Tree};
 
 mod aggregate;
 
-/// What a name or a call was found to mean.
+/// The declaration that a name or call resolved to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Reference {
-    /// Nothing to say: literals, selections, logic.
+    /// No reference: literals, selections, logical operators.
     None,
     /// A declared variable.
     Variable(u32),
-    /// A variable of a comprehension, counted from the outermost.
+    /// A comprehension variable, numbered from the outermost.
     Local(u32),
     /// The name of a type.
     TypeName(Box<str>),
-    /// A function. Exactly one overload is named, or none if several may apply.
+    /// A function; `overload` is set only if exactly one overload applies.
     Function {
         function: u32,
         overload: Option<u32>,
-        /// The receiver was part of the function's name.
+        /// The receiver is part of the qualified function name.
         qualified: bool,
     },
 }
@@ -35,7 +35,7 @@ pub(crate) struct Checked<'e> {
     pub(crate) references: Vec<Reference>,
 }
 
-/// Checks the tree; complaints are collected, not just the first.
+/// Type-checks the tree and collects all errors, not only the first one.
 pub(crate) fn check<'e>(scope: &'e Scope, tree: &Tree) -> Result<Checked<'e>, Vec<Diagnostic>> {
     let mut checker = Checker {
         scope,
@@ -80,7 +80,7 @@ struct Checker<'e, 't> {
 }
 
 impl<'t> Checker<'_, 't> {
-    fn problem(&mut self, id: NodeId, message: String) {
+    fn report(&mut self, id: NodeId, message: String) {
         let (at, span) = (self.tree.at(id), self.tree.span(id));
         self.problems.push(Diagnostic::new(self.tree.source(), at, span, message));
     }
@@ -88,29 +88,29 @@ impl<'t> Checker<'_, 't> {
     fn mismatch(&mut self, id: NodeId, expected: TypeId, found: TypeId) {
         let found = self.types.substitute(found, false);
         let (expected, found) = (self.types.describe(expected), self.types.describe(found));
-        self.problem(id, format!("expected type '{expected}' but found '{found}'"));
+        self.report(id, format!("expected type '{expected}' but found '{found}'"));
     }
 
     fn undeclared(&mut self, id: NodeId, name: &str) {
         let container = &self.scope.container;
-        self.problem(id, format!("undeclared reference to '{name}' (in container '{container}')"));
+        self.report(id, format!("undeclared reference to '{name}' (in container '{container}')"));
     }
 
-    fn set(&mut self, id: NodeId, found: TypeId) -> TypeId {
+    fn set_type(&mut self, id: NodeId, found: TypeId) -> TypeId {
         if let Some(slot) = self.node_types.get_mut(id.index()) {
             *slot = Some(found);
         }
         found
     }
 
-    fn refer(&mut self, id: NodeId, reference: Reference) {
+    fn set_reference(&mut self, id: NodeId, reference: Reference) {
         if let Some(slot) = self.references.get_mut(id.index()) {
             *slot = reference;
         }
     }
 
     fn check(&mut self, id: NodeId) -> TypeId {
-        // Macros may use a node twice; it means the same both times.
+        // Macro expansion may share a node; its type is computed once.
         if let Some(known) = self.node_types.get(id.index()).copied().flatten() {
             return known;
         }
@@ -133,7 +133,7 @@ impl<'t> Checker<'_, 't> {
                 None => ERROR,
             },
         };
-        self.set(id, found)
+        self.set_type(id, found)
     }
 
     fn local(&self, name: &str) -> Option<(u32, TypeId)> {
@@ -141,15 +141,15 @@ impl<'t> Checker<'_, 't> {
         Some((u32::try_from(at).ok()?, self.locals.get(at)?.1))
     }
 
-    /// A global name: variable or type.
+    /// Resolves a global name: a variable or a type.
     fn global(&mut self, id: NodeId, name: &str) -> Option<TypeId> {
         for candidate in self.scope.candidates(name) {
             if let Some((slot, declared)) = self.scope.variable(&candidate) {
-                self.refer(id, Reference::Variable(slot));
+                self.set_reference(id, Reference::Variable(slot));
                 return Some(declared);
             }
             if let Some(&declared) = self.scope.type_names.get(&*candidate) {
-                self.refer(id, Reference::TypeName(candidate.into()));
+                self.set_reference(id, Reference::TypeName(candidate.into()));
                 return Some(declared);
             }
         }
@@ -158,7 +158,7 @@ impl<'t> Checker<'_, 't> {
 
     fn ident(&mut self, id: NodeId, name: &str) -> TypeId {
         if let Some((slot, declared)) = self.local(name) {
-            self.refer(id, Reference::Local(slot));
+            self.set_reference(id, Reference::Local(slot));
             return declared;
         }
         if let Some(found) = self.global(id, name) {
@@ -168,7 +168,7 @@ impl<'t> Checker<'_, 't> {
         ERROR
     }
 
-    /// The name a chain of selections starts with.
+    /// The name at the root of a chain of selections.
     fn chain_root(&self, mut id: NodeId) -> Option<&'t str> {
         loop {
             match self.tree.node(id) {
@@ -209,7 +209,7 @@ impl<'t> Checker<'_, 't> {
             Type::Dyn | Type::Any | Type::Error => DYN,
             _ => {
                 let described = self.types.describe(target);
-                self.problem(id, format!("type '{described}' does not support field selection"));
+                self.report(id, format!("type '{described}' does not support field selection"));
                 DYN
             }
         };
@@ -224,7 +224,7 @@ impl<'t> Checker<'_, 't> {
         match found {
             Some((_, declared)) => *declared,
             None => {
-                self.problem(id, format!("undefined field '{field}'"));
+                self.report(id, format!("undefined field '{field}'"));
                 ERROR
             }
         }
@@ -236,7 +236,7 @@ impl<'t> Checker<'_, 't> {
         match (name, args) {
             ("_?._", [operand, key]) => {
                 if let Node::Str(field) = self.tree.node(*key) {
-                    self.set(*key, types::STRING);
+                    self.set_type(*key, types::STRING);
                     return self.select_field(id, *operand, self.tree.text(field), true);
                 }
                 return ERROR;
@@ -305,19 +305,19 @@ impl<'t> Checker<'_, 't> {
         let mut result: Option<TypeId> = None;
         let mut chosen = None;
         let mut several = false;
-        let mut wanted = Vec::with_capacity(given.len());
+        let mut expected = Vec::with_capacity(given.len());
         for (index, overload) in declared.overloads.iter().enumerate() {
             if overload.member != target.is_some() || overload.parameters.len() != given.len() {
                 continue;
             }
             let first = self.types.variables(overload.variables);
-            wanted.clear();
+            expected.clear();
             for &parameter in &overload.parameters {
                 let parameter =
                     if overload.variables > 0 { self.types.instantiate(parameter, first) } else { parameter };
-                wanted.push(parameter);
+                expected.push(parameter);
             }
-            if !self.types.assignable_all(&given, &wanted) {
+            if !self.types.assignable_all(&given, &expected) {
                 continue;
             }
             several = chosen.is_some();
@@ -334,11 +334,11 @@ impl<'t> Checker<'_, 't> {
         let Some(result) = result else {
             let described = self.describe_call(&given, target.is_some());
             let name = &declared.name;
-            self.problem(id, format!("found no matching overload for '{name}' applied to '{described}'"));
+            self.report(id, format!("found no matching overload for '{name}' applied to '{described}'"));
             return ERROR;
         };
         let overload = if several { None } else { chosen };
-        self.refer(id, Reference::Function { function, overload, qualified });
+        self.set_reference(id, Reference::Function { function, overload, qualified });
         result
     }
 

@@ -1,4 +1,4 @@
-//! Functions as data: a name, signatures, and for each signature the code that runs it and the rule that costs it.
+//! Function declarations: a name with overloads; each overload has a signature, an implementation and a cost rule.
 
 use super::types::{self, Type, TypeId, Types};
 use crate::cost::Rule;
@@ -6,41 +6,42 @@ use crate::fault::Cause;
 use crate::value::{Arena, ValueRef};
 use std::collections::HashMap;
 
-/// What a function sees besides its arguments.
+/// The context that a function implementation receives besides its arguments.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Call<'a> {
     pub(crate) arena: &'a Arena,
-    /// Newest semantics of the standard libraries rather than those of Kubernetes.
+    /// Follow the newest standard libraries instead of the versions in Kubernetes.
     pub(crate) standard: bool,
 }
 
-/// The code of an overload. Arguments have been checked against the signature.
+/// The implementation of an overload. Its arguments have been checked against the signature.
 pub(crate) type Body = for<'a> fn(&Call<'a>, &[ValueRef<'a>]) -> Result<ValueRef<'a>, Cause<'a>>;
 
-/// A line of a library's table: identifier, signature such as `(string).charAt(int): string`, code.
+/// One row of a library table: overload identifier, signature such as `(string).charAt(int): string`,
+/// implementation.
 pub(crate) type Declaration = (&'static str, &'static str, Body);
 
-/// One signature of a function.
+/// An overload: one signature of a function.
 #[derive(Debug, Clone)]
 pub(crate) struct Overload {
     pub(crate) member: bool,
     pub(crate) parameters: Box<[TypeId]>,
     pub(crate) result: TypeId,
-    /// How many variables a check needs for the type parameters.
+    /// Number of type parameters, each of which becomes a type variable in a check.
     pub(crate) variables: u8,
     pub(crate) guards: Box<[Guard]>,
     pub(crate) body: Option<Body>,
     pub(crate) rule: Rule,
 }
 
-/// A function: all its signatures, in the order they were declared.
+/// A function with its overloads in declaration order.
 #[derive(Debug, Clone)]
 pub(crate) struct Function {
     pub(crate) name: Box<str>,
     pub(crate) overloads: Vec<Overload>,
 }
 
-/// What an argument must be when the call is made.
+/// The type of value that a parameter accepts at run time.
 #[derive(Debug, Clone)]
 pub(crate) enum Guard {
     Anything,
@@ -61,7 +62,7 @@ pub(crate) enum Guard {
 }
 
 impl Guard {
-    fn of(types: &Types, id: TypeId) -> Self {
+    fn from_type(types: &Types, id: TypeId) -> Self {
         match types.node(id) {
             Type::Dyn | Type::Any | Type::Error | Type::Param(_) | Type::Variable(_) | Type::Wrapper(_) => {
                 Guard::Anything
@@ -76,14 +77,16 @@ impl Guard {
             Type::Duration => Guard::Duration,
             Type::Timestamp => Guard::Timestamp,
             Type::Type(_) => Guard::Type,
-            Type::List(element) => Guard::List(Box::new(Guard::of(types, element))),
-            Type::Map(key, value) => Guard::Map(Box::new((Guard::of(types, key), Guard::of(types, value)))),
+            Type::List(element) => Guard::List(Box::new(Guard::from_type(types, element))),
+            Type::Map(key, value) => {
+                Guard::Map(Box::new((Guard::from_type(types, key), Guard::from_type(types, value))))
+            }
             Type::Opaque(types::OPTIONAL, ..) => Guard::Optional,
             Type::Opaque(name, ..) | Type::Object(name) => Guard::Named(types.name(name).into()),
         }
     }
 
-    /// Whether the value will do. Of collections only the first element is looked at.
+    /// Whether the parameter accepts the value. For a collection only the first element is checked.
     pub(crate) fn accepts(&self, val: &ValueRef<'_>) -> bool {
         match (self, val) {
             (Guard::Anything, _)
@@ -111,7 +114,7 @@ impl Guard {
     }
 }
 
-/// All functions of an environment by name.
+/// The functions of an environment, indexed by name.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Functions {
     functions: Vec<Function>,
@@ -131,7 +134,7 @@ impl Functions {
         self.get(function)?.overloads.get(overload as usize)
     }
 
-    /// Adds a signature; `None` if it cannot be read.
+    /// Declares an overload. Returns `None` if the signature is invalid.
     pub(crate) fn declare(
         &mut self,
         types: &mut Types,
@@ -145,8 +148,8 @@ impl Functions {
         let result = types.parse(result)?;
         let variables =
             parameters.iter().chain([&result]).map(|&id| highest_parameter(types, id)).max().unwrap_or(0);
-        let mut guards: Box<[Guard]> = parameters.iter().map(|&id| Guard::of(types, id)).collect();
-        // These look at their arguments themselves.
+        let mut guards: Box<[Guard]> = parameters.iter().map(|&id| Guard::from_type(types, id)).collect();
+        // These functions check their arguments themselves.
         if name == "size" {
             guards.fill(Guard::Anything);
         }
@@ -157,7 +160,7 @@ impl Functions {
                 }
             }
         }
-        let rule = Rule::of(name, id);
+        let rule = Rule::for_overload(name, id);
         let overload = Overload { member, parameters, result, variables, guards, body, rule };
         let next = u32::try_from(self.functions.len()).ok()?;
         let at = *self.index.entry(name.into()).or_insert(next);
@@ -169,7 +172,7 @@ impl Functions {
     }
 }
 
-/// One more than the highest type parameter in a type; zero if there is none.
+/// One more than the highest type parameter in a type, or zero without type parameters.
 fn highest_parameter(types: &Types, id: TypeId) -> u8 {
     match types.node(id) {
         Type::Param(parameter) => parameter + 1,
@@ -185,12 +188,12 @@ fn highest_parameter(types: &Types, id: TypeId) -> u8 {
     }
 }
 
-/// Name, member or not, parameter types (the receiver first), result type.
+/// Splits a signature into name, member flag, parameter types (receiver first) and result type.
 fn split_signature(signature: &str) -> Option<(&str, bool, Vec<&str>, &str)> {
     let mut parameters = Vec::new();
     let (member, rest) = match signature.strip_prefix('(') {
         Some(rest) => {
-            let close = closing(rest)?;
+            let close = closing_parenthesis(rest)?;
             parameters.push(rest.get(..close)?);
             (true, rest.get(close + 1..)?.strip_prefix('.')?)
         }
@@ -199,10 +202,10 @@ fn split_signature(signature: &str) -> Option<(&str, bool, Vec<&str>, &str)> {
     let open = rest.find('(')?;
     let name = rest.get(..open)?;
     let rest = rest.get(open + 1..)?;
-    let close = closing(rest)?;
+    let close = closing_parenthesis(rest)?;
     let mut list = rest.get(..close)?;
     while !list.trim().is_empty() {
-        let end = comma(list).unwrap_or(list.len());
+        let end = top_level_comma(list).unwrap_or(list.len());
         parameters.push(list.get(..end)?);
         list = list.get(end + 1..).unwrap_or("");
     }
@@ -210,8 +213,8 @@ fn split_signature(signature: &str) -> Option<(&str, bool, Vec<&str>, &str)> {
     Some((name, member, parameters, result))
 }
 
-/// Offset of the parenthesis that closes the one before the text.
-fn closing(text: &str) -> Option<usize> {
+/// Offset of the closing parenthesis that matches an opening one just before `text`.
+fn closing_parenthesis(text: &str) -> Option<usize> {
     let mut depth = 1;
     text.bytes().position(|byte| {
         depth += i32::from(byte == b'(') - i32::from(byte == b')');
@@ -220,7 +223,7 @@ fn closing(text: &str) -> Option<usize> {
 }
 
 /// Offset of the first comma outside parentheses.
-fn comma(text: &str) -> Option<usize> {
+fn top_level_comma(text: &str) -> Option<usize> {
     let mut depth = 0;
     text.bytes().position(|byte| {
         depth += i32::from(byte == b'(') - i32::from(byte == b')');

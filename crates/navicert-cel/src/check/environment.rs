@@ -8,16 +8,16 @@ use crate::value::HashedName;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Whose semantics an environment follows where they differ.
+/// Which implementation an environment is compatible with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compatibility {
-    /// A Kubernetes minor version 1.N, and every library it has had since.
+    /// Kubernetes 1.N with the libraries available in that minor version.
     Kubernetes(u16),
-    /// The language's own conformance suite, newest libraries.
+    /// The CEL conformance suite with the newest libraries.
     Standard,
 }
 
-/// Libraries beyond the operators.
+/// Function libraries that can be added to the operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Library {
     /// Conversions, `size`, time accessors and the standard macros.
@@ -46,7 +46,7 @@ pub enum Library {
     Format,
     /// `semver`
     Semver,
-    /// The authorizer's types, of which no value can be had.
+    /// The authorizer types; no value of them can be created.
     Authorization,
     /// `math.greatest`…
     Math,
@@ -56,14 +56,14 @@ pub enum Library {
     Bindings,
 }
 
-/// A declaration that cannot be used.
+/// An invalid declaration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EnvironmentError {
-    /// A type is misspelled.
-    #[error("type `{0}` cannot be read")]
+    /// A type cannot be parsed.
+    #[error("invalid type `{0}`")]
     Type(String),
-    /// A signature is misspelled.
-    #[error("signature `{0}` cannot be read")]
+    /// A signature cannot be parsed.
+    #[error("invalid signature `{0}`")]
     Signature(String),
 }
 
@@ -73,34 +73,34 @@ pub(crate) struct VariableDeclaration {
     pub(crate) declared: TypeId,
 }
 
-/// A type with fields.
+/// A message type: a type with fields.
 #[derive(Debug, Clone)]
 pub(crate) struct ObjectType {
     pub(crate) id: TypeId,
     pub(crate) fields: Vec<(Box<str>, TypeId)>,
-    /// Whether `Name{…}` makes one.
+    /// Whether a literal `Name{…}` can create a value of the type.
     pub(crate) constructible: bool,
 }
 
-/// What is declared; shared by everything compiled in it.
+/// The declarations of an environment, shared by all programs compiled in it.
 #[derive(Debug)]
 pub(crate) struct Scope {
     pub(crate) types: Types,
     pub(crate) functions: Functions,
     pub(crate) variables: Vec<VariableDeclaration>,
     pub(crate) objects: HashMap<Box<str>, ObjectType>,
-    /// Names that denote types, with the type of the name itself.
+    /// Type names, with the type of the name as an expression.
     pub(crate) type_names: HashMap<Box<str>, TypeId>,
     pub(crate) container: Box<str>,
     pub(crate) compatibility: Compatibility,
     pub(crate) options: ParseOptions,
-    /// Literals must be homogeneous; durations, timestamps, patterns and format strings in literals are tried.
+    /// Reject mixed element types and invalid durations, timestamps, patterns and format strings in literals.
     pub(crate) validate: bool,
-    /// Lists and maps with mixed element types do not join to `dyn`.
+    /// Do not join mixed element types of lists and maps to `dyn`.
     pub(crate) homogeneous: bool,
     /// Iterating over a value of type `any` is allowed.
     pub(crate) lenient_any: bool,
-    /// Values that a loop yields understand escaped names.
+    /// Resolve escaped field names on iterated values too.
     pub(crate) unescape_everywhere: bool,
 }
 
@@ -111,7 +111,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Starts an environment with Kubernetes' rules and the libraries that version 1.N has.
+    /// Creates a builder with the semantics and libraries of Kubernetes 1.N.
     pub fn kubernetes(minor: u16) -> EnvironmentBuilder {
         let mut builder = EnvironmentBuilder::new(Compatibility::Kubernetes(minor));
         for (library, since) in [
@@ -137,7 +137,7 @@ impl Environment {
         builder
     }
 
-    /// Starts an environment with the standard language and all its extensions.
+    /// Creates a builder with the standard language and all its extensions.
     pub fn standard() -> EnvironmentBuilder {
         let mut builder = EnvironmentBuilder::new(Compatibility::Standard);
         for library in [
@@ -163,7 +163,7 @@ impl Environment {
     }
 }
 
-/// Collects declarations.
+/// Builder for an [`Environment`].
 #[derive(Debug, Clone)]
 pub struct EnvironmentBuilder {
     types: Types,
@@ -181,7 +181,7 @@ pub struct EnvironmentBuilder {
 }
 
 impl EnvironmentBuilder {
-    /// Nothing but the operators.
+    /// Creates a builder with the operators only.
     pub fn new(compatibility: Compatibility) -> Self {
         let mut builder = EnvironmentBuilder {
             types: Types::new(),
@@ -268,7 +268,7 @@ impl EnvironmentBuilder {
         self
     }
 
-    /// Declares a type with fields: pairs of name and type.
+    /// Declares a type with fields, given as pairs of name and type.
     #[must_use]
     pub fn object(mut self, name: &str, fields: &[(&str, &str)]) -> Self {
         let id = self.types.object(name);
@@ -285,42 +285,42 @@ impl EnvironmentBuilder {
         self
     }
 
-    /// Declares a function that has a type but no code: calling it is an error at run time.
+    /// Declares a function without an implementation. Calling it is an error at run time.
     #[must_use]
     pub fn function(mut self, id: &str, signature: &str) -> Self {
         self.declare_one(id, signature, None);
         self
     }
 
-    /// Names are looked up in this namespace first.
+    /// Sets the container: the namespace in which names are resolved first.
     #[must_use]
     pub fn container(mut self, name: &str) -> Self {
         self.container = name.into();
         self
     }
 
-    /// Elements of one literal must share a type, and literals are tried while compiling.
+    /// Requires the elements of a literal to have one type, and validates literals at compile time.
     #[must_use]
     pub fn homogeneous(mut self, on: bool) -> Self {
         self.homogeneous = on;
         self
     }
 
-    /// Lets macros iterate over a value of type `any`, which Kubernetes refuses.
+    /// Allows macros to iterate over a value of type `any`. Kubernetes rejects it.
     #[must_use]
     pub fn lenient_any(mut self, on: bool) -> Self {
         self.lenient_any = on;
         self
     }
 
-    /// Lets escaped names such as `a__dot__b` reach into values that a loop yields too, which Kubernetes does not.
+    /// Resolves escaped names such as `a__dot__b` on iterated values too. Kubernetes does not.
     #[must_use]
     pub fn unescape_everywhere(mut self, on: bool) -> Self {
         self.unescape_everywhere = on;
         self
     }
 
-    /// Turns the macros off, for parsing tests.
+    /// Disables the macros, for parser tests.
     #[must_use]
     pub fn without_macros(mut self) -> Self {
         self.options.macros = Macros::default();
@@ -345,7 +345,7 @@ impl EnvironmentBuilder {
             Library::Strings => {
                 self.declare(functions::strings::FUNCTIONS);
                 if standard {
-                    self.declare(functions::strings::NEWER);
+                    self.declare(functions::strings::STANDARD_ONLY);
                 }
             }
             Library::Lists => {
@@ -372,7 +372,7 @@ impl EnvironmentBuilder {
                 self.name_type("net.CIDR", "net.CIDR");
                 self.declare(functions::kubernetes::NETWORK);
                 if standard {
-                    self.declare(functions::kubernetes::NEWER_NETWORK);
+                    self.declare(functions::kubernetes::NETWORK_STANDARD_ONLY);
                 }
             }
             Library::Format => {
@@ -399,7 +399,7 @@ impl EnvironmentBuilder {
         self
     }
 
-    /// The finished environment.
+    /// Builds the environment.
     pub fn build(self) -> Result<Environment, EnvironmentError> {
         if let Some(problem) = self.problem {
             return Err(problem);
@@ -425,7 +425,7 @@ impl EnvironmentBuilder {
 }
 
 impl Scope {
-    /// Names to try for a name in the container, most qualified first.
+    /// Candidate names for a name in the container, most qualified first.
     pub(crate) fn candidates<'n>(&self, name: &'n str) -> Vec<std::borrow::Cow<'n, str>> {
         if let Some(absolute) = name.strip_prefix('.') {
             return vec![absolute.into()];

@@ -1,4 +1,4 @@
-//! Types: what an expression may mean before any data is seen.
+//! Type checking: declarations, overload resolution and validation of literals.
 
 mod checker;
 pub(crate) mod declaration;

@@ -1,4 +1,4 @@
-//! Which types go where: assignability with type variables, and the choice among a function's overloads.
+//! Assignability with type variables, and overload resolution.
 
 use super::types::{Type, TypeId, Workspace};
 
@@ -11,7 +11,7 @@ fn is_dyn_or_error(node: Type) -> bool {
 }
 
 impl Workspace<'_> {
-    /// Whether a value of one type may stand where the other is wanted. Bindings of variables are kept only on
+    /// Whether a value of type `right` can be assigned to type `left`. Bindings of type variables are kept only on
     /// success.
     pub(crate) fn assignable(&mut self, left: TypeId, right: TypeId) -> bool {
         let checkpoint = self.checkpoint();
@@ -22,7 +22,7 @@ impl Workspace<'_> {
         fits
     }
 
-    /// The same for argument lists.
+    /// Whether each argument type can be assigned to its parameter type.
     pub(crate) fn assignable_all(&mut self, left: &[TypeId], right: &[TypeId]) -> bool {
         let checkpoint = self.checkpoint();
         let fits = left.len() == right.len()
@@ -80,7 +80,8 @@ impl Workspace<'_> {
         }
     }
 
-    /// Lets the variable stand for the type if that is consistent; also whether it stood for something before.
+    /// Binds the variable to the type if that is consistent. Returns whether it succeeded and whether the variable
+    /// was bound before.
     fn try_bind(&mut self, other: TypeId, variable: u32, id: TypeId) -> (bool, bool) {
         if other == id {
             return (true, true);
@@ -91,32 +92,34 @@ impl Workspace<'_> {
             }
             if self.unify(other, bound) {
                 let general = self.most_general(other, bound);
-                if self.not_within(id, general) {
+                if self.passes_occurs_check(id, general) {
                     self.bind(variable, general);
                 }
                 return (true, true);
             }
             return (false, true);
         }
-        if self.not_within(id, other) {
+        if self.passes_occurs_check(id, other) {
             self.bind(variable, other);
             return (true, false);
         }
         (false, false)
     }
 
-    /// Whether a variable does not occur in a type, so that binding it makes no endless type.
-    fn not_within(&self, id: TypeId, within: TypeId) -> bool {
+    /// The occurs check: whether a variable does not occur in a type, so that binding it creates no infinite type.
+    fn passes_occurs_check(&self, id: TypeId, within: TypeId) -> bool {
         if id == within {
             return false;
         }
         match self.node(within) {
-            Type::Variable(other) => self.bound(other).is_none_or(|bound| self.not_within(id, bound)),
-            Type::List(element) => self.not_within(id, element),
-            Type::Map(key, value) => self.not_within(id, key) && self.not_within(id, value),
-            Type::Type(of) => self.not_within(id, of),
+            Type::Variable(other) => {
+                self.bound(other).is_none_or(|bound| self.passes_occurs_check(id, bound))
+            }
+            Type::List(element) => self.passes_occurs_check(id, element),
+            Type::Map(key, value) => self.passes_occurs_check(id, key) && self.passes_occurs_check(id, value),
+            Type::Type(of) => self.passes_occurs_check(id, of),
             Type::Opaque(_, parts, count) => {
-                parts.iter().take(usize::from(count)).all(|&part| self.not_within(id, part))
+                parts.iter().take(usize::from(count)).all(|&part| self.passes_occurs_check(id, part))
             }
             _ => true,
         }
@@ -126,7 +129,7 @@ impl Workspace<'_> {
         if self.less_specific(left, right) { left } else { right }
     }
 
-    /// Whether the left type says no more than the right one.
+    /// Whether the left type is equal to or more general than the right one.
     fn less_specific(&self, left: TypeId, right: TypeId) -> bool {
         let (left_node, right_node) = (self.node(left), self.node(right));
         if is_dyn(left_node) || matches!(left_node, Type::Variable(_)) {
@@ -158,7 +161,7 @@ impl Workspace<'_> {
     }
 }
 
-/// Types that `null` may stand for.
+/// Types that accept `null`.
 fn accepts_null(node: Type) -> bool {
     matches!(
         node,

@@ -1,16 +1,16 @@
-//! Types as numbers: every distinct type is stored once, so that equality is equality of numbers. An environment
-//! owns a table; a check adds its own types behind it.
+//! Interned types: every distinct type is stored once, so comparing types is comparing identifiers. An environment
+//! owns a table; each check appends its own types.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-/// Number of a type. The highest bit marks a free type variable of a check.
+/// Identifier of an interned type. The highest bit marks a free type variable of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct TypeId(pub(crate) u32);
 
 const VARIABLE: u32 = 1 << 31;
 
-/// A type, its parts by number.
+/// A type; component types are referenced by identifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Type {
     Dyn,
@@ -31,13 +31,13 @@ pub(crate) enum Type {
     Type(TypeId),
     /// A type parameter of a declaration.
     Param(u8),
-    /// A free variable of a check.
+    /// A free type variable of a check.
     Variable(u32),
-    /// A type with fields, by the number of its name.
+    /// A message type, by the identifier of its name.
     Object(u32),
-    /// A type with a name and up to three parameters.
+    /// An abstract type with a name and up to three type parameters.
     Opaque(u32, [TypeId; 3], u8),
-    /// A value or null: the protobuf wrappers.
+    /// A nullable primitive: one of the protobuf wrapper types.
     Wrapper(TypeId),
 }
 
@@ -54,10 +54,10 @@ pub(crate) const BYTES: TypeId = TypeId(9);
 pub(crate) const DURATION: TypeId = TypeId(10);
 pub(crate) const TIMESTAMP: TypeId = TypeId(11);
 
-/// Number of the name `optional_type`.
+/// Identifier of the name `optional_type`.
 pub(crate) const OPTIONAL: u32 = 0;
 
-/// All types of an environment.
+/// The type table of an environment.
 #[derive(Debug, Clone)]
 pub(crate) struct Types {
     nodes: Vec<Type>,
@@ -119,7 +119,8 @@ impl Types {
         self.nodes.get(id.0 as usize).copied().unwrap_or(Type::Dyn)
     }
 
-    /// Reads a type as declarations write it: `map(string, list(A))`, single capital letters being parameters.
+    /// Parses a type as written in declarations: `map(string, list(A))`. A single capital letter is a type
+    /// parameter.
     pub(crate) fn parse(&mut self, text: &str) -> Option<TypeId> {
         let mut rest = text.trim();
         let found = self.parse_part(&mut rest)?;
@@ -201,14 +202,15 @@ fn parameter(name: &str) -> Option<u8> {
     }
 }
 
-/// The types of one check: the environment's and its own, and what its variables stand for.
+/// The types of one check: those of the environment, those added by the check, and the bindings of its type
+/// variables.
 #[derive(Debug)]
 pub(crate) struct Workspace<'e> {
     base: &'e Types,
     local: Vec<Type>,
-    /// What each variable stands for so far.
+    /// The binding of each type variable.
     bound: Vec<Option<TypeId>>,
-    /// Changes to `bound`, to be undone when a candidate fails.
+    /// Earlier values of `bound`, for undoing a failed candidate.
     trail: Vec<(u32, Option<TypeId>)>,
 }
 
@@ -245,7 +247,7 @@ impl<'e> Workspace<'e> {
         TypeId(VARIABLE | id)
     }
 
-    /// Adds variables for the parameters of a declaration; gives the number of the first.
+    /// Adds a type variable for each type parameter of a declaration and returns the number of the first.
     pub(crate) fn variables(&mut self, count: u8) -> u32 {
         let first = u32::try_from(self.bound.len()).unwrap_or(0);
         self.bound.extend(std::iter::repeat_n(None, usize::from(count)));
@@ -277,7 +279,7 @@ impl<'e> Workspace<'e> {
         }
     }
 
-    /// The type with parts replaced; `part` decides about variables and parameters.
+    /// Rebuilds a type; `part` may replace type variables and parameters.
     fn rebuild(&mut self, id: TypeId, part: &mut dyn FnMut(&mut Self, Type) -> Option<TypeId>) -> TypeId {
         let node = self.node(id);
         match node {
@@ -309,7 +311,7 @@ impl<'e> Workspace<'e> {
         }
     }
 
-    /// A declared type with its parameters replaced by the variables from `first` on.
+    /// Replaces the type parameters of a declared type by the type variables from `first` on.
     pub(crate) fn instantiate(&mut self, id: TypeId, first: u32) -> TypeId {
         self.rebuild(id, &mut |_, node| match node {
             Type::Param(parameter) => Some(TypeId(VARIABLE | (first + u32::from(parameter)))),
@@ -317,7 +319,7 @@ impl<'e> Workspace<'e> {
         })
     }
 
-    /// The type with variables replaced by what they stand for; free ones become `dyn` if asked.
+    /// Replaces type variables by their bindings; with `free_to_dyn`, unbound ones become `dyn`.
     pub(crate) fn substitute(&mut self, id: TypeId, free_to_dyn: bool) -> TypeId {
         self.rebuild(id, &mut |types, node| match node {
             Type::Variable(variable) => match types.bound(variable) {
@@ -340,7 +342,7 @@ impl<'e> Workspace<'e> {
         self.intern(Type::Opaque(OPTIONAL, [of, DYN, DYN], 1))
     }
 
-    /// What is in an optional type.
+    /// The element type of an optional type.
     pub(crate) fn unwrap_optional(&self, id: TypeId) -> Option<TypeId> {
         match self.node(id) {
             Type::Opaque(OPTIONAL, [of, ..], 1) => Some(of),
@@ -348,7 +350,7 @@ impl<'e> Workspace<'e> {
         }
     }
 
-    /// The type in words.
+    /// Formats the type for messages.
     pub(crate) fn describe(&self, id: TypeId) -> String {
         let mut out = String::new();
         self.describe_to(&mut out, id);
@@ -371,7 +373,7 @@ impl<'e> Workspace<'e> {
             Type::Timestamp => out.push_str("timestamp"),
             Type::List(element) => self.describe_parts(out, "list", &[element]),
             Type::Map(key, value) => self.describe_parts(out, "map", &[key, value]),
-            // The type of types has no parameter.
+            // The type of types has no type parameter.
             Type::Type(ERROR) => out.push_str("type"),
             Type::Type(of) => self.describe_parts(out, "type", &[of]),
             Type::Wrapper(of) => self.describe_parts(out, "wrapper", &[of]),

@@ -1,4 +1,4 @@
-//! Checks beyond types that Kubernetes makes on literals: homogeneous aggregates, durations, timestamps,
+//! Validation of literals beyond their types, as Kubernetes does it: homogeneous aggregates, durations, timestamps,
 //! patterns and format strings.
 
 use super::checker::{Checked, Reference};
@@ -42,7 +42,7 @@ pub(super) fn validate(
     }
 }
 
-/// Which nodes are below a call of `format`.
+/// Marks the nodes below a call of `format`.
 fn within_format(tree: &Tree) -> Vec<bool> {
     let mut exempt = vec![false; tree.len()];
     let mut open: Vec<NodeId> = Vec::new();
@@ -88,27 +88,27 @@ struct Validator<'v, 'e> {
 }
 
 impl Validator<'_, '_> {
-    fn problem(&mut self, id: NodeId, message: String) {
+    fn report(&mut self, id: NodeId, message: String) {
         let (at, span) = (self.tree.at(id), self.tree.span(id));
         self.problems.push(Diagnostic::new(self.tree.source(), at, span, message));
     }
 
     fn mismatch(&mut self, id: NodeId, expected: TypeId, found: TypeId) {
         let (expected, found) = (self.checked.types.describe(expected), self.checked.types.describe(found));
-        self.problem(id, format!("expected type '{expected}' but found '{found}'"));
+        self.report(id, format!("expected type '{expected}' but found '{found}'"));
     }
 
     fn element_type(&self, id: NodeId, optional: bool) -> TypeId {
         let found = self.checked.type_of(id);
         let found = if optional { self.checked.types.unwrap_optional(found).unwrap_or(found) } else { found };
-        // A wrapper goes with what it wraps.
+        // A wrapper type is equivalent to the type it wraps.
         match self.checked.types.node(found) {
             Type::Wrapper(inner) => inner,
             _ => found,
         }
     }
 
-    /// Whether two types are the same but for wrappers, at any depth.
+    /// Whether two types are equal when wrapper types are ignored at every level.
     fn equivalent(&self, left: TypeId, right: TypeId) -> bool {
         let mut open = vec![(left, right)];
         while let Some((left, right)) = open.pop() {
@@ -183,15 +183,16 @@ impl Validator<'_, '_> {
                     _ => false,
                 };
                 if !valid {
-                    self.problem(*argument, format!("invalid {name} argument"));
+                    self.report(*argument, format!("invalid {name} argument"));
                 }
             }
-            // The first argument whatever it means: in `matches(text, pattern)` that is the text.
+            // Validates the first argument in either call style, as cel-go does; in `matches(text, pattern)` that
+            // is the text.
             ("matches", [argument, ..]) => {
                 if let Some(ValueRef::Str(pattern)) = self.literal(*argument)
                     && !functions::regex::is_pattern(pattern)
                 {
-                    self.problem(*argument, "invalid matches argument".to_owned());
+                    self.report(*argument, "invalid matches argument".to_owned());
                 }
             }
             ("format", [list]) => self.format(id, target, *list),
@@ -212,7 +213,8 @@ impl Validator<'_, '_> {
         })
     }
 
-    /// Whether an argument suits its clause; of list and map literals every part must.
+    /// Whether the type of an argument is valid for its formatting clause; checks every element of list and map
+    /// literals.
     fn clause_fits(&self, clause: Verb, argument: NodeId) -> Result<(), (NodeId, &'static str)> {
         let types = &self.checked.types;
         let node = match types.node(self.checked.type_of(argument)) {
@@ -229,7 +231,7 @@ impl Validator<'_, '_> {
         parts.iter().try_for_each(|&part| self.clause_fits(clause, part))
     }
 
-    /// A literal format string against the types of a literal list of arguments.
+    /// Validates a literal format string against a literal list of arguments.
     fn format(&mut self, id: NodeId, target: Option<NodeId>, list: NodeId) {
         if !matches!(self.checked.reference(id), Reference::Function { .. }) {
             return;
@@ -252,14 +254,14 @@ impl Validator<'_, '_> {
             })
         });
         match outcome {
-            Err(functions::strings::FormatProblem::Clause((at, message))) => self.problem(at, message),
-            Err(functions::strings::FormatProblem::Syntax(message)) => self.problem(id, message),
+            Err(functions::strings::FormatProblem::Clause((at, message))) => self.report(at, message),
+            Err(functions::strings::FormatProblem::Syntax(message)) => self.report(id, message),
             Ok(()) if arguments.len() > used => {
                 let message = format!(
                     "too many arguments supplied to string.format (expected {used}, got {})",
                     arguments.len()
                 );
-                self.problem(id, message);
+                self.report(id, message);
             }
             Ok(()) => {}
         }

@@ -1,6 +1,6 @@
-//! Calls: arguments, the choice of an overload by what the arguments are, and the charge.
+//! Calls: argument evaluation, dynamic overload dispatch and cost.
 
-use super::{MOST_ARGUMENTS, Machine, Outcome};
+use super::{MAX_ARGUMENTS, Machine, Outcome};
 use crate::check::declaration::Overload;
 use crate::cost::{self, Rule};
 use crate::fault::{Cause, Fault, Kinds, Limit};
@@ -8,17 +8,17 @@ use crate::functions::Call;
 use crate::plan::{Range, StepId};
 use crate::value::ValueRef;
 
-/// Which arguments failed.
+/// The arguments that failed.
 struct Failed<'a> {
     first: Fault<'a>,
-    /// Number of the last one.
+    /// Index of the last failed argument.
     last: usize,
-    at: [bool; MOST_ARGUMENTS],
+    at: [bool; MAX_ARGUMENTS],
 }
 
 impl<'a> Machine<'a, '_> {
-    /// Evaluates arguments and charges for the call. Up to two arguments are all evaluated even if one fails,
-    /// as the reference does; of more, none after the first failure.
+    /// Evaluates the arguments and charges for the call. Up to two arguments are all evaluated even if one fails;
+    /// with more, evaluation stops at the first failure. cel-go does the same.
     #[inline(never)]
     pub(super) fn call(
         &mut self,
@@ -28,13 +28,13 @@ impl<'a> Machine<'a, '_> {
         rule: Rule,
         lazy: bool,
     ) -> Outcome<'a> {
-        let mut values = [ValueRef::Null; MOST_ARGUMENTS];
+        let mut values = [ValueRef::Null; MAX_ARGUMENTS];
         let count = args.len as usize;
         let failed = self.arguments(args, &mut values, lazy)?;
         let values = values.get(..count).unwrap_or(&[]);
         if let Some(Failed { last, first: fault, at }) = failed {
             if !lazy || last + 1 == count {
-                // The reference's cost tracker gives up, and with it the evaluation, on a list that failed.
+                // cel-go's cost tracker panics on a failed list argument, which ends the evaluation.
                 if at.iter().enumerate().any(|(index, failed)| *failed && rule.needs_list(index))
                     && !self.plan.scope.is_standard()
                 {
@@ -45,11 +45,11 @@ impl<'a> Machine<'a, '_> {
             return Err(fault);
         }
         let outcome = match values {
-            // A constant pattern looks through an optional: the reference takes the plain value behind it.
+            // A call with a constant pattern unwraps an optional operand, as cel-go does.
             [ValueRef::Optional(Some(text)), rest @ ..]
                 if lazy && rule == Rule::Pattern && matches!(text, ValueRef::Str(_)) =>
             {
-                let mut plain = [**text; MOST_ARGUMENTS];
+                let mut plain = [**text; MAX_ARGUMENTS];
                 for (slot, value) in plain.iter_mut().skip(1).zip(rest) {
                     *slot = *value;
                 }
@@ -64,11 +64,11 @@ impl<'a> Machine<'a, '_> {
         outcome
     }
 
-    /// Fills in argument values; tells which failed, if any.
+    /// Evaluates the arguments and reports the failed ones.
     fn arguments(
         &mut self,
         args: Range,
-        values: &mut [ValueRef<'a>; MOST_ARGUMENTS],
+        values: &mut [ValueRef<'a>; MAX_ARGUMENTS],
         lazy: bool,
     ) -> Result<Option<Failed<'a>>, Fault<'a>> {
         let operands = self.operands(args);
@@ -113,11 +113,11 @@ impl<'a> Machine<'a, '_> {
         };
         let body = chosen.and_then(|overload| overload.body);
         let Some(body) = body else {
-            // A few functions of cel-go's standard library do not look at types first, and name nothing.
+            // Some functions of cel-go's standard library skip the type check; their error names no function.
             let cause = match declared.name.as_ref() {
                 "contains" | "endsWith" | "startsWith" => Cause::NoSuchOverload(""),
                 "size" => Cause::NoSuchOverload("size"),
-                name => Cause::NoSuchVariant(name, Kinds::of(values)),
+                name => Cause::NoSuchVariant(name, Kinds::from_values(values)),
             };
             return self.fault(id, cause);
         };
@@ -130,7 +130,7 @@ impl<'a> Machine<'a, '_> {
 
     #[inline(never)]
     pub(super) fn missing(&mut self, id: StepId, name: u32, args: Range, rule: Rule) -> Outcome<'a> {
-        let mut values = [ValueRef::Null; MOST_ARGUMENTS];
+        let mut values = [ValueRef::Null; MAX_ARGUMENTS];
         let count = args.len as usize;
         let failed = self.arguments(args, &mut values, count > 2)?;
         if let Some(Failed { first: fault, last, .. }) = failed {

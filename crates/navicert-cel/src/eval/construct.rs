@@ -1,4 +1,4 @@
-//! List, map and message literals that are not constant.
+//! Evaluation of list, map and message literals that are not constant.
 
 use super::{Machine, Outcome};
 use crate::fault::{Cause, Limit};
@@ -137,7 +137,7 @@ impl<'a> Machine<'a, '_> {
     }
 }
 
-/// What the reference cannot have as a key or look up: it panics, and nothing absorbs that.
+/// Whether cel-go panics on the value as a map key or lookup key. Logical operators do not absorb that error.
 pub(super) fn is_unhashable(val: ValueRef<'_>) -> bool {
     matches!(val, ValueRef::Bytes(_) | ValueRef::Opaque(Opaque::Semver(_) | Opaque::Format(_)))
 }

@@ -1,5 +1,5 @@
-//! Loops and bindings. Each kind is its own loop, with the costs its expansion into a general fold would have:
-//! looking at the running result, the loop condition, the step.
+//! Comprehensions and bindings. Each kind has its own loop. It charges what the expansion into a general
+//! comprehension would cost: the accumulator, the loop condition and the loop step.
 
 use super::{Machine, Outcome, Slot};
 use crate::fault::{Cause, Fault};
@@ -7,14 +7,14 @@ use crate::plan::{Loop, StepId};
 use crate::syntax::ast::FoldKind;
 use crate::value::{List, Map, Pairs, ValueRef};
 
-/// What a loop runs over.
+/// The iteration range of a comprehension.
 pub(super) enum Range<'a> {
     One(List<'a>),
-    /// Pairs: keys or positions, and values.
+    /// Pairs of key or index and value.
     Two(Vec<(ValueRef<'a>, Slot<'a>)>),
     /// Index and element of a list.
     Indexed(List<'a>),
-    /// Single values that are not a list: keys of a map.
+    /// Single values that are not a list, such as the keys of a map.
     Keys(Vec<Slot<'a>>),
 }
 
@@ -66,7 +66,7 @@ impl<'a> Machine<'a, '_> {
                     Some(Err(reason)) => Slot::Failed(Fault { cause: Cause::Message(reason), node: 0 }),
                     None => Slot::Failed(Fault { cause: Cause::NoSuchKey(""), node: 0 }),
                 };
-                Ok(values_of(&claims.names(), lookup, two))
+                Ok(iterated_values(&claims.names(), lookup, two))
             }
             (ValueRef::Object(object), _) => {
                 let names: Vec<&str> = object.fields.iter().map(|field| field.0).collect();
@@ -74,7 +74,7 @@ impl<'a> Machine<'a, '_> {
                     Some(val) => Slot::Ready(val),
                     None => Slot::Failed(Fault { cause: Cause::NoSuchKey(""), node: 0 }),
                 };
-                Ok(values_of(&names, lookup, two))
+                Ok(iterated_values(&names, lookup, two))
             }
             (val, false) => match self.iterable(val) {
                 Some(list) => Ok(Range::One(list)),
@@ -111,8 +111,8 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    /// Every turn of a loop is a chance to stop.
-    fn turn(&mut self) -> Result<(), Fault<'a>> {
+    /// Checks for interruption; called at every iteration.
+    fn check_interrupt(&mut self) -> Result<(), Fault<'a>> {
         if self.limits.interrupt.is_some() && self.limits.is_interrupted() {
             let cause = Cause::Limit(crate::fault::Limit::Interrupted);
             return Err(Fault { cause, node: 0 });
@@ -120,16 +120,16 @@ impl<'a> Machine<'a, '_> {
         Ok(())
     }
 
-    /// `all` (decided by false) and `exists` (decided by true).
+    /// `all` (ends at false) and `exists` (ends at true).
     fn quantify(&mut self, id: StepId, fold: &Loop, range: &Range<'a>, deciding: bool) -> Outcome<'a> {
         let condition_cost = if deciding { 3 } else { 2 };
         let mut failed: Option<Fault<'a>> = None;
         let mut decided = false;
-        let quick = self.quick(fold, range);
+        let fast_loop = self.fast_loop(fold, range);
         for index in 0..range.len() {
-            if let Some(quick) = &quick
+            if let Some(fast_loop) = &fast_loop
                 && !decided
-                && let Some(value) = self.tested(quick, index, condition_cost)
+                && let Some(value) = self.test_element(fast_loop, index, condition_cost)
             {
                 decided = value == deciding;
                 continue;
@@ -138,7 +138,7 @@ impl<'a> Machine<'a, '_> {
             if decided {
                 break;
             }
-            self.turn()?;
+            self.check_interrupt()?;
             self.bind(fold, range, index);
             self.charge(1)?;
             match self.eval(fold.body) {
@@ -163,7 +163,7 @@ impl<'a> Machine<'a, '_> {
         let mut count = 0_u64;
         let mut failed = None;
         for index in 0..range.len() {
-            self.turn()?;
+            self.check_interrupt()?;
             self.bind(fold, range, index);
             match self.eval(fold.body) {
                 Ok(ValueRef::Bool(true)) => {
@@ -183,17 +183,22 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    /// Whether there is no filter, or it lets the element pass.
+    /// Whether the element passes the filter; true without a filter.
     #[inline(always)]
-    fn passes(&mut self, id: StepId, fold: &Loop, failed: &mut Option<Fault<'a>>) -> Result<bool, Fault<'a>> {
+    fn passes_filter(
+        &mut self,
+        id: StepId,
+        fold: &Loop,
+        failed: &mut Option<Fault<'a>>,
+    ) -> Result<bool, Fault<'a>> {
         match fold.filter {
             None => Ok(true),
-            Some(filter) => self.verdict(id, filter, failed),
+            Some(filter) => self.evaluate_filter(id, filter, failed),
         }
     }
 
-    /// The filter's verdict; a failure becomes the result unless the loop already failed.
-    fn verdict(
+    /// Evaluates the filter. A failure is stored in `failed` and the element is skipped.
+    fn evaluate_filter(
         &mut self,
         id: StepId,
         filter: StepId,
@@ -220,20 +225,20 @@ impl<'a> Machine<'a, '_> {
         if fold.filter.is_none() && list.reserve(range.len()).is_none() {
             return self.full(id);
         }
-        let quick = self.quick(fold, range);
+        let fast_loop = self.fast_loop(fold, range);
         for index in 0..range.len() {
-            if let Some(quick) = &quick
+            if let Some(fast_loop) = &fast_loop
                 && failed.is_none()
-                && let Some(joined) = self.joined(quick, index, fold)
+                && let Some(joined) = self.join_element(fast_loop, index, fold)
             {
                 if list.push(joined?).is_none() {
                     return self.full(id);
                 }
                 continue;
             }
-            self.turn()?;
+            self.check_interrupt()?;
             self.bind(fold, range, index);
-            if !self.passes(id, fold, &mut failed)? {
+            if !self.passes_filter(id, fold, &mut failed)? {
                 continue;
             }
             self.charge(1)?;
@@ -265,9 +270,9 @@ impl<'a> Machine<'a, '_> {
         let mut failed: Option<Fault<'a>> = None;
         let entries = fold.kind == FoldKind::MapEntry;
         for index in 0..range.len() {
-            self.turn()?;
+            self.check_interrupt()?;
             self.bind(fold, range, index);
-            if !self.passes(id, fold, &mut failed)? {
+            if !self.passes_filter(id, fold, &mut failed)? {
                 continue;
             }
             self.charge(1)?;
@@ -294,7 +299,8 @@ impl<'a> Machine<'a, '_> {
                 Err(fault) if fault.cause.is_limit() => return Err(fault),
                 Err(fault) => failed = failed.or(Some(fault)),
             }
-            if pairs.len().saturating_mul(size_of::<(ValueRef<'a>, ValueRef<'a>)>()) > self.arena.room() {
+            if pairs.len().saturating_mul(size_of::<(ValueRef<'a>, ValueRef<'a>)>()) > self.arena.remaining()
+            {
                 return self.full(id);
             }
         }
@@ -337,7 +343,7 @@ impl<'a> Machine<'a, '_> {
     }
 }
 
-/// In cel-go's words.
+/// The error message of cel-go for a value that cannot be iterated.
 fn not_iterable(val: ValueRef<'_>) -> &'static str {
     match val {
         ValueRef::Null => "got 'types.Null', expected iterable type",
@@ -354,9 +360,9 @@ fn not_iterable(val: ValueRef<'_>) -> &'static str {
     }
 }
 
-/// What a loop over `claims` or `user` visits: values, not names; with two variables each value is looked up as if it were
-/// a name.
-fn values_of<'a>(names: &[&str], lookup: impl Fn(&str) -> Slot<'a>, two: bool) -> Range<'a> {
+/// The range of a comprehension over `claims` or `user`: it iterates over values, not names. With two variables,
+/// each value is looked up as a name.
+fn iterated_values<'a>(names: &[&str], lookup: impl Fn(&str) -> Slot<'a>, two: bool) -> Range<'a> {
     let values = names.iter().map(|name| lookup(name));
     if !two {
         return Range::Keys(values.collect());

@@ -1,11 +1,11 @@
-//! Evaluation: one walk over the plan's steps. Values are passed by copy, faults are small, and every unit of
-//! cost is charged where the reference charges it.
+//! The evaluator: executes the steps of a plan. Values are copied, faults are small, and cost is charged where
+//! cel-go charges it.
 
 mod call;
 mod construct;
+mod fast_loop;
 mod fold;
 mod operator;
-mod quick_loop;
 mod scope;
 mod select;
 mod special;
@@ -21,7 +21,7 @@ pub(crate) use scope::Slot;
 
 pub(crate) type Outcome<'a> = Result<ValueRef<'a>, Fault<'a>>;
 
-/// A value of a sub-expression, recorded by a tracing evaluation.
+/// The outcome of a subexpression, recorded by a tracing evaluation.
 #[derive(Debug, Clone)]
 pub(crate) struct Recorded<'a> {
     pub(crate) node: u32,
@@ -35,18 +35,18 @@ pub(crate) struct Machine<'a, 'l> {
     variables: &'l [Option<&'l ValueRef<'a>>],
     locals: Locals<'a, 'l>,
     pub(crate) cost: u64,
-    /// From this cost on something has to be looked at: the limit, or whether to stop.
-    attention: u64,
+    /// The cost at which the cost limit or the interrupt must be checked next.
+    next_check_cost: u64,
     limits: &'l EvalLimits<'l>,
     /// Records every value while tracing.
     trace: Option<&'l mut Vec<Recorded<'a>>>,
 }
 
-/// How much cost goes by between two looks at the interrupt.
-const INTERRUPT_EVERY: u64 = 1024;
+/// Cost between two checks of the interrupt.
+const INTERRUPT_CHECK_COST: u64 = 1024;
 
-/// The most arguments a function has.
-const MOST_ARGUMENTS: usize = 4;
+/// Maximum number of arguments of a function.
+const MAX_ARGUMENTS: usize = 4;
 
 impl<'a, 'l> Machine<'a, 'l> {
     pub(crate) fn new(
@@ -58,8 +58,9 @@ impl<'a, 'l> Machine<'a, 'l> {
         trace: Option<&'l mut Vec<Recorded<'a>>>,
     ) -> Self {
         let locals = Locals::new(slots);
-        let mut machine = Machine { plan, arena, variables, locals, cost: 0, attention: 0, limits, trace };
-        machine.attention = machine.next_attention();
+        let mut machine =
+            Machine { plan, arena, variables, locals, cost: 0, next_check_cost: 0, limits, trace };
+        machine.next_check_cost = machine.compute_next_check();
         machine
     }
 
@@ -68,18 +69,18 @@ impl<'a, 'l> Machine<'a, 'l> {
         if self.limits.is_interrupted() {
             return Err(Fault { cause: Cause::Limit(Limit::Interrupted), node: 0 });
         }
-        // Not where operands are found without a call: a value that is put together there is slow to hand on.
+        // Skips the inlined fast path of `eval`: copying a computed value through it is slow.
         let plan = self.plan;
         match plan.steps.get(plan.root.0 as usize) {
-            Some(step) if self.trace.is_none() => self.perform(plan.root, step),
+            Some(step) if self.trace.is_none() => self.execute(plan.root, step),
             _ => self.eval(plan.root),
         }
     }
 
-    fn next_attention(&self) -> u64 {
+    fn compute_next_check(&self) -> u64 {
         let limit = self.limits.cost.saturating_add(1);
         if self.limits.interrupt.is_some() {
-            limit.min(self.cost.saturating_add(INTERRUPT_EVERY))
+            limit.min(self.cost.saturating_add(INTERRUPT_CHECK_COST))
         } else {
             limit
         }
@@ -88,29 +89,29 @@ impl<'a, 'l> Machine<'a, 'l> {
     #[inline]
     fn charge(&mut self, cost: u64) -> Result<(), Fault<'a>> {
         self.cost = self.cost.wrapping_add(cost);
-        if self.cost >= self.attention {
-            return self.attend();
+        if self.cost >= self.next_check_cost {
+            return self.check_limits();
         }
         Ok(())
     }
 
-    /// Charges a cost without checking the limit afterwards.
+    /// Charges a cost if no limit check is due afterwards; charges nothing otherwise.
     #[inline(always)]
     fn charge_within(&mut self, cost: u64) -> Option<()> {
-        let cost = self.cost.checked_add(cost).filter(|cost| *cost < self.attention)?;
+        let cost = self.cost.checked_add(cost).filter(|cost| *cost < self.next_check_cost)?;
         self.cost = cost;
         Some(())
     }
 
     #[cold]
-    fn attend(&mut self) -> Result<(), Fault<'a>> {
+    fn check_limits(&mut self) -> Result<(), Fault<'a>> {
         if self.cost > self.limits.cost {
             return Err(Fault { cause: Cause::Limit(Limit::Cost), node: 0 });
         }
         if self.limits.is_interrupted() {
             return Err(Fault { cause: Cause::Limit(Limit::Interrupted), node: 0 });
         }
-        self.attention = self.next_attention();
+        self.next_check_cost = self.compute_next_check();
         Ok(())
     }
 
@@ -147,7 +148,7 @@ impl<'a, 'l> Machine<'a, 'l> {
         }
     }
 
-    /// The value of a step. What operands mostly are is found without a call.
+    /// Evaluates a step. The most common operands are inlined.
     #[inline(always)]
     pub(crate) fn eval(&mut self, id: StepId) -> Outcome<'a> {
         let plan = self.plan;
@@ -166,14 +167,14 @@ impl<'a, 'l> Machine<'a, 'l> {
             Step::Field { variable, name, fingerprint, .. } => {
                 self.field_step(id, step, (variable, name, fingerprint))
             }
-            _ => self.perform(id, step),
+            _ => self.execute(id, step),
         }
     }
 
-    /// The same by the general steps, and for the record.
+    /// Evaluates the general form of the step and records the outcome.
     #[cold]
     fn eval_traced(&mut self, id: StepId, step: &'a Step) -> Outcome<'a> {
-        let outcome = self.perform(id, self.plan.general(step));
+        let outcome = self.execute(id, self.plan.general(step));
         self.record(id, &outcome);
         outcome
     }
@@ -191,7 +192,7 @@ impl<'a, 'l> Machine<'a, 'l> {
     }
 
     #[inline(never)]
-    fn perform(&mut self, id: StepId, step: &'a Step) -> Outcome<'a> {
+    fn execute(&mut self, id: StepId, step: &'a Step) -> Outcome<'a> {
         match *step {
             Step::Constant(index) => Ok(self.constant(index)),
             Step::Variable(_) | Step::Local(_) | Step::Unknown(_) => {
@@ -234,11 +235,13 @@ impl<'a, 'l> Machine<'a, 'l> {
             Step::Field { variable, name, fingerprint, .. } => {
                 self.field_step(id, step, (variable, name, fingerprint))
             }
-            Step::Affix { place, text, part, tenth, .. } => self.affix(id, place, text, (part, tenth)),
+            Step::SubstringTest { anchor, text, part, tenth, .. } => {
+                self.substring_test(id, anchor, text, (part, tenth))
+            }
         }
     }
 
-    /// A selection, charged for unless its base is a conditional.
+    /// A selection. It is charged unless its operand is a conditional.
     fn selected(&mut self, id: StepId, base: StepId, qualifiers: Range) -> Outcome<'a> {
         let outcome = self.select(id, base, qualifiers);
         if !self.is_conditional(base) {
@@ -251,7 +254,7 @@ impl<'a, 'l> Machine<'a, 'l> {
         matches!(self.plan.steps.get(base.0 as usize), Some(Step::If { .. }))
     }
 
-    /// A variable's value, at no cost.
+    /// The value of a variable, without cost.
     fn resolve(&mut self, id: StepId, step: &Step) -> Outcome<'a> {
         match *step {
             Step::Variable(slot) => match self.variables.get(slot as usize).copied().flatten() {
@@ -272,7 +275,7 @@ impl<'a, 'l> Machine<'a, 'l> {
         match *self.locals.get(slot) {
             Slot::Ready(val) => Ok(val),
             Slot::Failed(fault) => Err(fault),
-            // A bound value is computed when it is first used, and only then costs.
+            // A bound value is evaluated and charged when it is first used.
             Slot::Pending(step) => {
                 let outcome = self.eval(step);
                 let slot_value = match outcome {
@@ -285,8 +288,8 @@ impl<'a, 'l> Machine<'a, 'l> {
         }
     }
 
-    /// A branch of a conditional, or the base of a selection: names and selections are not charged for
-    /// themselves there.
+    /// Evaluates a branch of a conditional or the operand of a selection, where identifiers and selections have no
+    /// cost of their own.
     fn eval_raw(&mut self, id: StepId) -> Outcome<'a> {
         let plan = self.plan;
         let Some(step) = plan.steps.get(id.0 as usize) else { return self.eval(id) };
@@ -311,7 +314,7 @@ impl<'a, 'l> Machine<'a, 'l> {
         }
     }
 
-    /// `&&` and `||`: the deciding value wins over errors, the first error over the rest.
+    /// `&&` and `||`: the deciding value takes precedence over errors, the first error over later ones.
     #[inline(never)]
     fn logic(&mut self, id: StepId, terms: Range, deciding: bool) -> Outcome<'a> {
         let mut failed: Option<Fault<'a>> = None;
@@ -343,11 +346,11 @@ impl<'a, 'l> Machine<'a, 'l> {
         }
     }
 
-    /// The elements a one-variable loop visits.
+    /// The elements that a one-variable comprehension iterates over.
     fn iterable(&self, val: ValueRef<'a>) -> Option<List<'a>> {
         match val {
             ValueRef::List(list) if self.plan.scope.unescape_everywhere => Some(list),
-            ValueRef::List(list) => Some(list.plain()),
+            ValueRef::List(list) => Some(list.without_unescape()),
             _ => None,
         }
     }

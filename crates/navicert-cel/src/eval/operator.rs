@@ -8,7 +8,7 @@ use crate::plan::{Arithmetic, Order, StepId};
 use crate::value::{Arena, List, Map, ValueRef, compare, equal, equal_or_error};
 
 impl<'a> Machine<'a, '_> {
-    /// Both operands, evaluated even if the first fails, and charged for.
+    /// Evaluates both operands, even if the first fails, and charges for the operator.
     fn pair(
         &mut self,
         left: StepId,
@@ -25,7 +25,7 @@ impl<'a> Machine<'a, '_> {
         self.charge_pair(left, right, rule)
     }
 
-    /// The values of two operands, or the first fault; charged for either way.
+    /// The values of two operands or the first fault; charges in both cases.
     fn charge_pair(
         &mut self,
         left: Outcome<'a>,
@@ -59,7 +59,7 @@ impl<'a> Machine<'a, '_> {
             return first;
         }
         let second = self.eval(right);
-        // Texts are what rules mostly compare.
+        // Fast path: string operands are the most common.
         if let (Ok(ValueRef::Str(first)), Ok(ValueRef::Str(second))) = (&first, &second) {
             self.charge(cost::compare_texts(first, second))?;
             return Ok(ValueRef::Bool((first == second) != negated));
@@ -139,7 +139,7 @@ impl<'a> Machine<'a, '_> {
             return first;
         }
         let second = self.eval(right);
-        // Texts are what rules mostly put together; with this rule nothing else is done to them.
+        // Fast path: string concatenation is the most common; this rule charges nothing else.
         if let (Ok(ValueRef::Str(first)), Ok(ValueRef::Str(second)), Rule::Concatenate) =
             (&first, &second, rule)
         {
@@ -188,7 +188,7 @@ impl<'a> Machine<'a, '_> {
             && is_unhashable(item)
             && !self.plan.scope.is_standard()
         {
-            // It never came to the charge.
+            // The failed call is not charged.
             self.cost = self.cost.wrapping_sub(rule.charge(&[item, collection], None));
             return self.fault(id, Cause::Limit(Limit::Internal));
         }
@@ -199,7 +199,7 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    /// Membership in a constant list costs nothing.
+    /// Membership in a constant list has no cost.
     #[inline(never)]
     pub(super) fn constant_membership(&mut self, id: StepId, item: StepId, list: u32) -> Outcome<'a> {
         let item = self.eval(item)?;
@@ -213,7 +213,7 @@ impl<'a> Machine<'a, '_> {
     }
 }
 
-/// Whether an equal element is in the list.
+/// Whether the list contains an equal element.
 pub(crate) fn contains(list: List<'_>, item: ValueRef<'_>) -> bool {
     match (item, list) {
         (ValueRef::Str(wanted), List::Strings(items)) => return items.iter().any(|item| item == wanted),
@@ -252,7 +252,7 @@ pub(crate) fn calculate<'a>(
     }
 }
 
-/// In cel-go's words: a left side that has the operator refuses the right one without naming anything.
+/// The error message of cel-go: if the left operand supports the operator, the message names no function.
 fn no_operand<'a>(left: ValueRef<'a>, operator: &'static str) -> Cause<'a> {
     let has_operator = match left {
         ValueRef::Int(_) | ValueRef::Uint(_) => true,
@@ -322,7 +322,7 @@ fn add<'a>(arena: &'a Arena, left: ValueRef<'a>, right: ValueRef<'a>) -> Result<
             }
             let mut list = arena.list();
             list.reserve(left.len() + right.len()).ok_or(full)?;
-            for item in left.plain().iter().chain(right.plain().iter()) {
+            for item in left.without_unescape().iter().chain(right.without_unescape().iter()) {
                 list.push(item).ok_or(full)?;
             }
             Ok(ValueRef::List(list.finish()))

@@ -1,23 +1,23 @@
-//! Selection and indexing: a base and a chain of keys, with the costs and the optional chaining of the reference.
+//! Selection and indexing: an operand and a chain of qualifiers, with the cost and optional chaining of cel-go.
 
 use super::{Machine, Outcome};
 use crate::fault::{Cause, Fault};
 use crate::plan::{Key, Qualifier, Range, Step, StepId};
 use crate::value::{List, ValueRef};
 
-/// How a key is applied.
+/// How a qualifier is applied.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     /// A missing key is an error.
     Get,
     /// A missing key ends the chain with `optional.none()`.
     Optional,
-    /// Only presence counts.
+    /// Tests for presence only.
     Presence,
 }
 
 impl<'a> Machine<'a, '_> {
-    /// The value behind the keys, not charged for the selection itself.
+    /// The selected value, without charging for the selection itself.
     pub(super) fn select(&mut self, id: StepId, base: StepId, qualifiers: Range) -> Outcome<'a> {
         let variable = match self.plan.steps.get(base.0 as usize) {
             Some(&Step::Variable(slot)) if self.trace.is_none() => {
@@ -39,7 +39,7 @@ impl<'a> Machine<'a, '_> {
         self.apply(id, val, chain, false)
     }
 
-    /// What selections mostly are: one plain name, which is there.
+    /// Fast path: one plain field that is present.
     #[inline]
     fn field(&self, val: ValueRef<'a>, chain: &[Qualifier]) -> Option<ValueRef<'a>> {
         let [Qualifier { key: Key::Text(name, false), optional: false, .. }] = *chain else { return None };
@@ -52,9 +52,10 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    /// `has(base.chain.last)`: free of the charge for the selection, even where there was none.
+    /// `has(base.chain.last)`: has no selection cost. If the operand is a conditional, one unit is subtracted although no
+    /// selection was charged, as in cel-go.
     ///
-    /// In a branch of a conditional (`raw`) an optional chain is not reduced to whether it has a value.
+    /// In a branch of a conditional (`raw`), an optional chain is not reduced to a boolean.
     pub(super) fn test(&mut self, id: StepId, base: StepId, qualifiers: Range, raw: bool) -> Outcome<'a> {
         let val = self.eval_raw(base)?;
         let plan = self.plan;
@@ -101,14 +102,14 @@ impl<'a> Machine<'a, '_> {
                 }
                 (Mode::Optional, Err(fault)) => return Err(fault),
                 (Mode::Presence, Ok(found)) => {
-                    // In an optional chain an absent key is not charged for.
+                    // In an optional chain, an absent key has no cost.
                     if found.is_some() || !optional {
                         self.charge(1)?;
                     }
                     if !optional {
                         return Ok(ValueRef::Bool(found.is_some()));
                     }
-                    return match found.map(|found| self.arena.keep(found)) {
+                    return match found.map(|found| self.arena.alloc(found)) {
                         None => Ok(ValueRef::Optional(None)),
                         Some(Some(kept)) => Ok(ValueRef::Optional(Some(kept))),
                         Some(None) => self.full(id),
@@ -125,13 +126,13 @@ impl<'a> Machine<'a, '_> {
         if !optional {
             return Ok(val);
         }
-        match self.arena.keep(val) {
+        match self.arena.alloc(val) {
             Some(kept) => Ok(ValueRef::Optional(Some(kept))),
             None => self.full(id),
         }
     }
 
-    /// One key. `Ok(None)` only where absence is no error.
+    /// Applies one qualifier. Returns `Ok(None)` only if an absent key is not an error.
     fn qualify(
         &mut self,
         qualifier: &Qualifier,
@@ -168,7 +169,7 @@ impl<'a> Machine<'a, '_> {
             ValueRef::Claims(claims) => match key {
                 ValueRef::Str(name) => match claims.select(name, escaped) {
                     Some(Ok(found)) => Ok(Some(found)),
-                    Some(Err(_)) if mode == Mode::Presence && claims.is_elsewhere(name, escaped) => {
+                    Some(Err(_)) if mode == Mode::Presence && claims.is_distributed(name, escaped) => {
                         Ok(Some(ValueRef::Null))
                     }
                     Some(Err(reason)) => Err(Fault { cause: Cause::Message(reason), node: qualifier.node }),
@@ -189,7 +190,8 @@ impl<'a> Machine<'a, '_> {
                 _ => Err(Fault { cause: Cause::NoSuchOverload(""), node: qualifier.node }),
             },
             ValueRef::Optional(_) => missing(self),
-            // The suite wants a selection from something without fields to fail even where absence may not.
+            // The conformance suite expects an error for a selection from a value without fields, even in an
+            // optional chain.
             _ if self.plan.scope.is_standard() => Err(self.missing_key(qualifier, key)),
             _ => missing(self),
         }

@@ -1,13 +1,13 @@
-//! The steps that rules mostly are, with every unit and every fault of the steps they stand for.
+//! Specialized steps for common expressions, with the same cost and the same faults as the general steps.
 
 use super::{Machine, Outcome};
 use crate::cost;
 use crate::fault::Cause;
-use crate::plan::{Place, Step, StepId};
+use crate::plan::{Anchor, Step, StepId};
 use crate::value::{Value, ValueRef};
 
 impl<'a> Machine<'a, '_> {
-    /// A field of a variable.
+    /// Selects a field of a variable.
     #[inline(never)]
     pub(super) fn field_step(
         &mut self,
@@ -24,7 +24,8 @@ impl<'a> Machine<'a, '_> {
         };
         match found {
             Some(found) => {
-                // One for the key, one for the selection, which is charged for even if the first was too much.
+                // One unit for the qualifier, one for the selection. The selection is charged even if the first
+                // unit exceeds the limit.
                 if self.charge_within(2).is_none() {
                     let key = self.charge(1);
                     self.charge(1)?;
@@ -36,12 +37,12 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    /// `text.startsWith(part)` and its like, of a constant part of which a tenth is known.
+    /// `text.startsWith(part)`, `endsWith` or `contains` with a constant `part` whose cost is precomputed.
     #[inline(never)]
-    pub(super) fn affix(
+    pub(super) fn substring_test(
         &mut self,
         id: StepId,
-        place: Place,
+        anchor: Anchor,
         text: StepId,
         (part, tenth): (u32, u32),
     ) -> Outcome<'a> {
@@ -52,8 +53,8 @@ impl<'a> Machine<'a, '_> {
             return text;
         }
         let tenth = u64::from(tenth);
-        let cost = match (place, &text) {
-            (Place::Anywhere, Ok(text)) => cost::tenth(cost::size(*text)).saturating_mul(tenth),
+        let cost = match (anchor, &text) {
+            (Anchor::Anywhere, Ok(text)) => cost::tenth(cost::size(*text)).saturating_mul(tenth),
             _ => tenth,
         };
         self.charge(cost)?;
@@ -62,11 +63,11 @@ impl<'a> Machine<'a, '_> {
         else {
             return self.fault(id, Cause::NoSuchOverload(""));
         };
-        Ok(ValueRef::Bool(place.is_in(text, part)))
+        Ok(ValueRef::Bool(anchor.matches(text, part)))
     }
 
     #[cold]
     fn general(&mut self, id: StepId, step: &'a Step) -> Outcome<'a> {
-        self.perform(id, self.plan.general(step))
+        self.execute(id, self.plan.general(step))
     }
 }

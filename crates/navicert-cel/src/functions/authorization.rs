@@ -1,10 +1,10 @@
-//! The authorizer's functions: declared, because Kubernetes declares them everywhere, and unusable, because no
-//! expression can get hold of an authorizer.
+//! The functions of the authorizer. Kubernetes declares them in every environment, but no expression can obtain an
+//! authorizer, so they are never called.
 
-use super::{Call, Declaration, Given, MISFIT};
+use super::{Call, Declaration, FunctionResult, NO_SUCH_OVERLOAD};
 use crate::value::ValueRef;
 
-/// The names of the types.
+/// The type names.
 pub(crate) const TYPES: &[&str] = &[
     "kubernetes.authorization.Authorizer",
     "kubernetes.authorization.PathCheck",
@@ -13,8 +13,8 @@ pub(crate) const TYPES: &[&str] = &[
     "kubernetes.authorization.Decision",
 ];
 
-fn unusable<'a>(_: &Call<'a>, _: &[ValueRef<'a>]) -> Given<'a> {
-    Err(MISFIT)
+fn unusable<'a>(_: &Call<'a>, _: &[ValueRef<'a>]) -> FunctionResult<'a> {
+    Err(NO_SUCH_OVERLOAD)
 }
 
 /// All functions.

@@ -1,6 +1,6 @@
-//! base64.
+//! The encoders extension: base64.
 
-use super::{Call, Declaration, FULL, Given, MISFIT};
+use super::{ARENA_FULL, Call, Declaration, FunctionResult, NO_SUCH_OVERLOAD};
 use crate::library::encode;
 use crate::value::ValueRef;
 
@@ -10,19 +10,19 @@ pub(crate) const FUNCTIONS: &[Declaration] = &[
     ("base64_encode_bytes", "base64.encode(bytes): string", encode_bytes),
 ];
 
-fn decode<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
-    let [ValueRef::Str(text)] = args else { return Err(MISFIT) };
-    if encode::decoded_len_limit(text.len()) > call.arena.room() {
-        return Err(FULL);
+fn decode<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
+    let [ValueRef::Str(text)] = args else { return Err(NO_SUCH_OVERLOAD) };
+    if encode::decoded_len_limit(text.len()) > call.arena.remaining() {
+        return Err(ARENA_FULL);
     }
     let mut bytes = Vec::new();
     encode::read_base64(&mut bytes, text).map_err(|error| call.error(error))?;
-    call.arena.slice(&bytes).map(ValueRef::Bytes).ok_or(FULL)
+    call.arena.slice(&bytes).map(ValueRef::Bytes).ok_or(ARENA_FULL)
 }
 
-fn encode_bytes<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn encode_bytes<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match *args {
         [ValueRef::Bytes(bytes)] => call.write(|mut out| encode::write_base64(&mut out, bytes)),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }

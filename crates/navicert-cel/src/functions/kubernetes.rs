@@ -1,4 +1,4 @@
-//! The types and functions that Kubernetes adds.
+//! The types and functions that Kubernetes adds to CEL.
 
 mod format;
 mod network;
@@ -7,18 +7,18 @@ mod semver;
 mod url;
 
 pub(crate) use format::FUNCTIONS as FORMAT;
-pub(crate) use network::{FUNCTIONS as NETWORK, NEWER as NEWER_NETWORK};
+pub(crate) use network::{FUNCTIONS as NETWORK, STANDARD_ONLY as NETWORK_STANDARD_ONLY};
 pub(crate) use quantity::FUNCTIONS as QUANTITY;
 pub(crate) use semver::FUNCTIONS as SEMVER;
 pub(crate) use url::FUNCTIONS as URL;
 
-use super::{Call, FULL, Given};
+use super::{ARENA_FULL, Call, FunctionResult};
 use crate::opaque::Opaque;
 use crate::value::ValueRef;
 
 impl<'a> Call<'a> {
-    /// A value of a Kubernetes type.
-    fn opaque(&self, opaque: Opaque) -> Given<'a> {
-        self.arena.opaque(opaque).map(ValueRef::Opaque).ok_or(FULL)
+    /// Allocates a value of a Kubernetes type.
+    fn opaque(&self, opaque: Opaque) -> FunctionResult<'a> {
+        self.arena.opaque(opaque).map(ValueRef::Opaque).ok_or(ARENA_FULL)
     }
 }

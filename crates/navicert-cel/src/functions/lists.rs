@@ -1,6 +1,6 @@
-//! List functions: the common extension's and Kubernetes' own.
+//! List functions: the standard lists extension and those of Kubernetes.
 
-use super::{Call, Declaration, FULL, Given, MISFIT};
+use super::{ARENA_FULL, Call, Declaration, FunctionResult, NO_SUCH_OVERLOAD};
 use crate::eval::{calculate, contains};
 use crate::fault::Cause;
 use crate::library::lists_order;
@@ -8,7 +8,7 @@ use crate::plan::Arithmetic;
 use crate::value::{List, ValueRef, compare, equal};
 use std::cmp::Ordering;
 
-/// The common extension, version 3.
+/// The standard lists extension, version 3.
 pub(crate) const FUNCTIONS: &[Declaration] = &[
     ("list_slice", "(list(T)).slice(int, int): list(T)", slice),
     ("list_flatten", "(list(list(T))).flatten(): list(T)", flatten),
@@ -42,13 +42,13 @@ pub(crate) const FUNCTIONS: &[Declaration] = &[
     ("list_distinct", "(list(T)).distinct(): list(T)", distinct),
 ];
 
-/// What the two-variable macros expand to; runs in the evaluator.
+/// The function that two-variable macros expand to; implemented by the evaluator.
 pub(crate) const MAP_INSERT: &[Declaration] = &[
     ("@mapInsert_map_key_value", "cel.@mapInsert(map(K, V), K, V): map(K, V)", unused),
     ("@mapInsert_map_map", "cel.@mapInsert(map(K, V), map(K, V)): map(K, V)", unused),
 ];
 
-/// Kubernetes' own.
+/// The list functions of Kubernetes.
 pub(crate) const KUBERNETES: &[Declaration] = &[
     ("list_int_is_sorted_bool", "(list(int)).isSorted(): bool", is_sorted),
     ("list_uint_is_sorted_bool", "(list(uint)).isSorted(): bool", is_sorted),
@@ -83,60 +83,62 @@ pub(crate) const KUBERNETES: &[Declaration] = &[
     ("list_includes_dyn_dyn", "(dyn).includes(dyn): bool", includes),
 ];
 
-fn unused<'a>(_: &Call<'a>, _: &[ValueRef<'a>]) -> Given<'a> {
-    Err(MISFIT)
+fn unused<'a>(_: &Call<'a>, _: &[ValueRef<'a>]) -> FunctionResult<'a> {
+    Err(NO_SUCH_OVERLOAD)
 }
 
-/// The items of a list, paid for.
+/// The elements of a list; their memory is reserved in the arena.
 fn items<'a>(call: &Call<'a>, list: List<'a>) -> Result<Vec<ValueRef<'a>>, Cause<'a>> {
-    let bytes = list.len().checked_mul(size_of::<ValueRef<'a>>()).ok_or(FULL)?;
-    call.arena.reserve(bytes).ok_or(FULL)?;
+    let bytes = list.len().checked_mul(size_of::<ValueRef<'a>>()).ok_or(ARENA_FULL)?;
+    call.arena.reserve(bytes).ok_or(ARENA_FULL)?;
     Ok(list.iter().collect())
 }
 
-fn slice<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
-    let [ValueRef::List(list), ValueRef::Int(start), ValueRef::Int(end)] = *args else { return Err(MISFIT) };
+fn slice<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
+    let [ValueRef::List(list), ValueRef::Int(start), ValueRef::Int(end)] = *args else {
+        return Err(NO_SUCH_OVERLOAD);
+    };
     let part = lists_order::slice(start, end, list.len()).map_err(|error| call.error(error))?;
     call.list(part.filter_map(|index| list.get(index)))
 }
 
-fn flatten<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn flatten<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     let (list, depth) = match *args {
         [ValueRef::List(list)] => (list, 1),
         [ValueRef::List(list), ValueRef::Int(depth)] => (list, depth),
-        _ => return Err(MISFIT),
+        _ => return Err(NO_SUCH_OVERLOAD),
     };
     let depth = lists_order::flatten_level(depth).map_err(|error| call.error(error))?;
     let mut flat = call.arena.list();
-    // An explicit stack: depth is the caller's number, nesting the data's.
+    // An explicit stack: the depth comes from the expression, the nesting from the data.
     let mut open: Vec<(List<'a>, usize)> = vec![(list, 0)];
     while let Some((list, at)) = open.pop() {
         let Some(item) = list.get(at) else { continue };
         open.push((list, at + 1));
         match item {
             ValueRef::List(inner) if (open.len() as u64) <= depth => open.push((inner, 0)),
-            other => flat.push(other).ok_or(FULL)?,
+            other => flat.push(other).ok_or(ARENA_FULL)?,
         }
     }
     Ok(ValueRef::List(flat.finish()))
 }
 
-fn sort<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn sort<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match *args {
         [ValueRef::List(list)] => sorted(call, list, list),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn sort_by<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn sort_by<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match *args {
         [ValueRef::List(list), ValueRef::List(keys)] => sorted(call, list, keys),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-/// The list in the order of its keys, which must all be of one ordered type.
-fn sorted<'a>(call: &Call<'a>, list: List<'a>, keys: List<'a>) -> Given<'a> {
+/// Sorts the list by the keys, which must all have one ordered type.
+fn sorted<'a>(call: &Call<'a>, list: List<'a>, keys: List<'a>) -> FunctionResult<'a> {
     if list.len() != keys.len() {
         return Err(Cause::Message("@sortByAssociatedKeys() expected a list of the same size as the keys"));
     }
@@ -154,38 +156,38 @@ fn sorted<'a>(call: &Call<'a>, list: List<'a>, keys: List<'a>) -> Given<'a> {
     call.list(order.into_iter().filter_map(|index| list.get(index)))
 }
 
-fn range<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
-    let [ValueRef::Int(count)] = *args else { return Err(MISFIT) };
+fn range<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
+    let [ValueRef::Int(count)] = *args else { return Err(NO_SUCH_OVERLOAD) };
     let numbers = lists_order::range(count).map_err(|error| call.error(error))?;
-    // Nothing is built: the numbers are made as they are looked at.
-    usize::try_from(numbers.end).map(|count| ValueRef::List(List::Range(count))).map_err(|_| FULL)
+    // The range is lazy: its elements are computed on access.
+    usize::try_from(numbers.end).map(|count| ValueRef::List(List::Range(count))).map_err(|_| ARENA_FULL)
 }
 
-fn reverse<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn reverse<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match *args {
         [ValueRef::List(list)] => call.list((0..list.len()).rev().filter_map(|index| list.get(index))),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn distinct<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
-    let [ValueRef::List(list)] = *args else { return Err(MISFIT) };
+fn distinct<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
+    let [ValueRef::List(list)] = *args else { return Err(NO_SUCH_OVERLOAD) };
     let mut kept = call.arena.list();
     let mut seen = std::collections::HashSet::new();
     for item in list.iter() {
         let fresh = match item {
-            // Texts equal only texts, so a set of them will do.
+            // A string equals only strings, so a hash set is enough.
             ValueRef::Str(text) => seen.insert(text),
             other => !kept.items().iter().any(|known| equal(*known, other)),
         };
         if fresh {
-            kept.push(item).ok_or(FULL)?;
+            kept.push(item).ok_or(ARENA_FULL)?;
         }
     }
     Ok(ValueRef::List(kept.finish()))
 }
 
-/// Whether values of this kind have an order at all.
+/// Fails if values of this type have no order.
 fn ordered<'a>(val: ValueRef<'a>) -> Result<(), Cause<'a>> {
     match val {
         ValueRef::Int(_)
@@ -196,12 +198,12 @@ fn ordered<'a>(val: ValueRef<'a>) -> Result<(), Cause<'a>> {
         | ValueRef::Timestamp(_)
         | ValueRef::Str(_)
         | ValueRef::Bytes(_) => Ok(()),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn is_sorted<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
-    let [ValueRef::List(list)] = *args else { return Err(MISFIT) };
+fn is_sorted<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
+    let [ValueRef::List(list)] = *args else { return Err(NO_SUCH_OVERLOAD) };
     let mut before = None;
     for item in list.iter() {
         ordered(item)?;
@@ -213,8 +215,8 @@ fn is_sorted<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     Ok(ValueRef::Bool(true))
 }
 
-fn sum<'a>(call: &Call<'a>, args: &[ValueRef<'a>], zero: ValueRef<'a>) -> Given<'a> {
-    let [ValueRef::List(list)] = *args else { return Err(MISFIT) };
+fn sum<'a>(call: &Call<'a>, args: &[ValueRef<'a>], zero: ValueRef<'a>) -> FunctionResult<'a> {
+    let [ValueRef::List(list)] = *args else { return Err(NO_SUCH_OVERLOAD) };
     let mut total = zero;
     for item in list.iter() {
         total = calculate(call.arena, Arithmetic::Add, total, item)?;
@@ -222,24 +224,29 @@ fn sum<'a>(call: &Call<'a>, args: &[ValueRef<'a>], zero: ValueRef<'a>) -> Given<
     Ok(total)
 }
 
-fn sum_int<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn sum_int<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     sum(call, args, ValueRef::Int(0))
 }
 
-fn sum_uint<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn sum_uint<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     sum(call, args, ValueRef::Uint(0))
 }
 
-fn sum_double<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn sum_double<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     sum(call, args, ValueRef::Double(0.0))
 }
 
-fn sum_duration<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn sum_duration<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     sum(call, args, ValueRef::Duration(0))
 }
 
-fn extreme<'a>(call: &Call<'a>, args: &[ValueRef<'a>], name: &str, replaced_by: Ordering) -> Given<'a> {
-    let [ValueRef::List(list)] = *args else { return Err(MISFIT) };
+fn extreme<'a>(
+    call: &Call<'a>,
+    args: &[ValueRef<'a>],
+    name: &str,
+    replaced_by: Ordering,
+) -> FunctionResult<'a> {
+    let [ValueRef::List(list)] = *args else { return Err(NO_SUCH_OVERLOAD) };
     let mut best: Option<ValueRef<'a>> = None;
     for item in list.iter() {
         ordered(item)?;
@@ -251,32 +258,32 @@ fn extreme<'a>(call: &Call<'a>, args: &[ValueRef<'a>], name: &str, replaced_by: 
     best.ok_or_else(|| call.error(format_args!("{name} called on empty list")))
 }
 
-fn max<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn max<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     extreme(call, args, "max", Ordering::Less)
 }
 
-fn min<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn min<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     extreme(call, args, "min", Ordering::Greater)
 }
 
-fn position<'a>(found: Option<usize>) -> Given<'a> {
+fn position<'a>(found: Option<usize>) -> FunctionResult<'a> {
     Ok(ValueRef::Int(found.and_then(|at| i64::try_from(at).ok()).unwrap_or(-1)))
 }
 
-fn index_of<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
-    let [ValueRef::List(list), item] = *args else { return Err(MISFIT) };
+fn index_of<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
+    let [ValueRef::List(list), item] = *args else { return Err(NO_SUCH_OVERLOAD) };
     position(list.iter().position(|element| equal(element, item)))
 }
 
-fn last_index_of<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
-    let [ValueRef::List(list), item] = *args else { return Err(MISFIT) };
+fn last_index_of<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
+    let [ValueRef::List(list), item] = *args else { return Err(NO_SUCH_OVERLOAD) };
     position((0..list.len()).rev().find(|&at| list.get(at).is_some_and(|element| equal(element, item))))
 }
 
-fn includes<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn includes<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match *args {
         [ValueRef::List(list), item] => Ok(ValueRef::Bool(contains(list, item))),
         [target, item] => Ok(ValueRef::Bool(equal(target, item))),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }

@@ -1,6 +1,6 @@
 //! The math extension.
 
-use super::{Call, Declaration, Given, MISFIT};
+use super::{Call, Declaration, FunctionResult, NO_SUCH_OVERLOAD};
 use crate::library::math_number::{self, MathError};
 use crate::number::Number;
 use crate::value::ValueRef;
@@ -77,127 +77,128 @@ fn number(val: ValueRef<'_>) -> Option<Number> {
     }
 }
 
-fn double<'a>(args: &[ValueRef<'a>], apply: fn(f64) -> f64) -> Given<'a> {
+fn double<'a>(args: &[ValueRef<'a>], apply: fn(f64) -> f64) -> FunctionResult<'a> {
     match args {
         [ValueRef::Double(value)] => Ok(ValueRef::Double(apply(*value))),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-/// One number, two numbers or a list of them: the extreme one, as it was given.
+/// The extreme of one number, two numbers or a list of numbers, with its type unchanged.
 fn extreme<'a>(
     call: &Call<'a>,
     args: &[ValueRef<'a>],
     pick: fn(Vec<Number>) -> Result<Option<usize>, MathError>,
-) -> Given<'a> {
+) -> FunctionResult<'a> {
     let candidates: Vec<ValueRef<'a>> = match args {
         [ValueRef::List(list)] => list.iter().collect(),
         numbers => numbers.to_vec(),
     };
-    let numbers = candidates.iter().map(|&val| number(val)).collect::<Option<Vec<_>>>().ok_or(MISFIT)?;
+    let numbers =
+        candidates.iter().map(|&val| number(val)).collect::<Option<Vec<_>>>().ok_or(NO_SUCH_OVERLOAD)?;
     match pick(numbers) {
-        Ok(Some(at)) => candidates.get(at).copied().ok_or(MISFIT),
+        Ok(Some(at)) => candidates.get(at).copied().ok_or(NO_SUCH_OVERLOAD),
         Ok(None) => Err(call.error("argument must not be empty")),
         Err(error) => Err(call.error(error)),
     }
 }
 
-fn greatest<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn greatest<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     extreme(call, args, math_number::greatest)
 }
 
-fn least<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn least<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     extreme(call, args, math_number::least)
 }
 
-fn ceil<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn ceil<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     double(args, f64::ceil)
 }
 
-fn floor<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn floor<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     double(args, f64::floor)
 }
 
-fn round<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn round<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     double(args, math_number::round)
 }
 
-fn trunc<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn trunc<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     double(args, f64::trunc)
 }
 
-fn test<'a>(args: &[ValueRef<'a>], holds: fn(f64) -> bool) -> Given<'a> {
+fn test<'a>(args: &[ValueRef<'a>], holds: fn(f64) -> bool) -> FunctionResult<'a> {
     match args {
         [ValueRef::Double(value)] => Ok(ValueRef::Bool(holds(*value))),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn is_inf<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn is_inf<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     test(args, f64::is_infinite)
 }
 
-fn is_nan<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn is_nan<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     test(args, f64::is_nan)
 }
 
-fn is_finite<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn is_finite<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     test(args, f64::is_finite)
 }
 
-fn abs<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn abs<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match *args {
         [ValueRef::Double(value)] => Ok(ValueRef::Double(value.abs())),
         [ValueRef::Int(value)] => {
             math_number::absolute_int(value).map(ValueRef::Int).map_err(|error| call.error(error))
         }
         [val @ ValueRef::Uint(_)] => Ok(val),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn sign<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn sign<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match *args {
         [ValueRef::Double(value)] => Ok(ValueRef::Double(math_number::sign_double(value))),
         [ValueRef::Int(value)] => Ok(ValueRef::Int(value.signum())),
         [ValueRef::Uint(value)] => Ok(ValueRef::Uint(value.min(1))),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn bit_and<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn bit_and<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match *args {
         [ValueRef::Int(left), ValueRef::Int(right)] => Ok(ValueRef::Int(left & right)),
         [ValueRef::Uint(left), ValueRef::Uint(right)] => Ok(ValueRef::Uint(left & right)),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn bit_or<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn bit_or<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match *args {
         [ValueRef::Int(left), ValueRef::Int(right)] => Ok(ValueRef::Int(left | right)),
         [ValueRef::Uint(left), ValueRef::Uint(right)] => Ok(ValueRef::Uint(left | right)),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn bit_xor<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn bit_xor<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match *args {
         [ValueRef::Int(left), ValueRef::Int(right)] => Ok(ValueRef::Int(left ^ right)),
         [ValueRef::Uint(left), ValueRef::Uint(right)] => Ok(ValueRef::Uint(left ^ right)),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn bit_not<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn bit_not<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match *args {
         [ValueRef::Int(value)] => Ok(ValueRef::Int(!value)),
         [ValueRef::Uint(value)] => Ok(ValueRef::Uint(!value)),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn shift_left<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn shift_left<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match *args {
         [ValueRef::Int(value), ValueRef::Int(by)] => {
             math_number::shift_left_int(value, by).map(ValueRef::Int).map_err(|error| call.error(error))
@@ -205,11 +206,11 @@ fn shift_left<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
         [ValueRef::Uint(value), ValueRef::Int(by)] => {
             math_number::shift_left_uint(value, by).map(ValueRef::Uint).map_err(|error| call.error(error))
         }
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn shift_right<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn shift_right<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match *args {
         [ValueRef::Int(value), ValueRef::Int(by)] => {
             math_number::shift_right_int(value, by).map(ValueRef::Int).map_err(|error| call.error(error))
@@ -217,13 +218,15 @@ fn shift_right<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
         [ValueRef::Uint(value), ValueRef::Int(by)] => {
             math_number::shift_right_uint(value, by).map(ValueRef::Uint).map_err(|error| call.error(error))
         }
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn sqrt<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn sqrt<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
-        [val] => number(*val).map(|value| ValueRef::Double(math_number::square_root(value))).ok_or(MISFIT),
-        _ => Err(MISFIT),
+        [val] => number(*val)
+            .map(|value| ValueRef::Double(math_number::square_root(value)))
+            .ok_or(NO_SUCH_OVERLOAD),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }

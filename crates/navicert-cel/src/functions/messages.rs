@@ -1,11 +1,11 @@
-//! The well-known protobuf messages that expressions can write: they become plain values at once.
+//! The well-known protobuf messages that expressions can construct; their literals evaluate to plain CEL values.
 
-use super::{FULL, Given};
+use super::{ARENA_FULL, FunctionResult};
 use crate::fault::Cause;
 use crate::instant::Timestamp;
 use crate::value::{Arena, List, Map, Pairs, ValueRef};
 
-/// Name, fields with their types, and the type a literal of it has.
+/// Name, fields with their types, and the type of a literal.
 type Message = (&'static str, &'static [(&'static str, &'static str)], &'static str);
 
 /// All messages.
@@ -39,19 +39,23 @@ pub(crate) const MESSAGES: &[Message] = &[
     ("google.protobuf.Empty", &[], "google.protobuf.Empty"),
 ];
 
-/// The name a type value shows for a type's name.
+/// The type name that a type value displays.
 pub(crate) fn value_type(name: &str) -> &str {
     name
 }
 
-/// The value of a message literal.
-pub(crate) fn build<'a>(arena: &'a Arena, name: &str, fields: &[(&'a str, ValueRef<'a>)]) -> Given<'a> {
+/// Constructs the value of a message literal.
+pub(crate) fn build<'a>(
+    arena: &'a Arena,
+    name: &str,
+    fields: &[(&'a str, ValueRef<'a>)],
+) -> FunctionResult<'a> {
     let field = |wanted: &str| fields.iter().find(|field| field.0 == wanted).map(|field| field.1);
     let int = |wanted: &str| match field(wanted) {
         Some(ValueRef::Int(value)) => value,
         _ => 0,
     };
-    // Of type `dyn` a field may turn out to be anything.
+    // A field of type `dyn` may hold any value.
     let value = |default: ValueRef<'a>| match field("value") {
         None | Some(ValueRef::Null) => Ok(default),
         Some(val) if val.type_name() == default.type_name() => Ok(val),
@@ -84,9 +88,9 @@ pub(crate) fn build<'a>(arena: &'a Arena, name: &str, fields: &[(&'a str, ValueR
         "UInt64Value" => value(ValueRef::Uint(0)),
         "Struct" => match field("fields") {
             Some(map) => Ok(map),
-            None => Pairs::build(arena, &[]).map(|pairs| ValueRef::Map(Map::Pairs(pairs))).ok_or(FULL),
+            None => Pairs::build(arena, &[]).map(|pairs| ValueRef::Map(Map::Pairs(pairs))).ok_or(ARENA_FULL),
         },
-        "ListValue" => Ok(field("values").unwrap_or(ValueRef::List(List::Vals(&[])))),
+        "ListValue" => Ok(field("values").unwrap_or(ValueRef::List(List::Refs(&[])))),
         "Value" => Ok(fields.first().map_or(ValueRef::Null, |field| match field.0 {
             "null_value" => ValueRef::Null,
             _ => field.1,

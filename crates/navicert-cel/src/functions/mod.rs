@@ -1,5 +1,5 @@
-//! The libraries as tables: for every overload its identifier, signature and code. The code here unwraps values
-//! and leaves the work to [`crate::library`], which knows nothing of values.
+//! Function tables of the libraries: identifier, signature and implementation of every overload. The
+//! implementations here unwrap values and call [`crate::library`], which does not depend on the value types.
 
 pub(crate) mod authorization;
 pub(crate) mod encoders;
@@ -21,41 +21,41 @@ use crate::fault::{Cause, Limit};
 use crate::value::ValueRef;
 use std::fmt;
 
-/// What a function gives.
-pub(crate) type Given<'a> = Result<ValueRef<'a>, Cause<'a>>;
+/// The result of a function call.
+pub(crate) type FunctionResult<'a> = Result<ValueRef<'a>, Cause<'a>>;
 
-/// The arena is full.
-pub(crate) const FULL: Cause<'static> = Cause::Limit(Limit::Memory);
+/// The error for an exhausted arena.
+pub(crate) const ARENA_FULL: Cause<'static> = Cause::Limit(Limit::Memory);
 
-/// The guard let something through that the function cannot take.
-pub(crate) const MISFIT: Cause<'static> = Cause::NoSuchOverload("");
+/// The error for arguments that pass the run-time type check but that the function does not support.
+pub(crate) const NO_SUCH_OVERLOAD: Cause<'static> = Cause::NoSuchOverload("");
 
 impl<'a> Call<'a> {
-    /// A new text.
-    pub(crate) fn text(&self, text: &str) -> Given<'a> {
-        self.arena.text(text).map(ValueRef::Str).ok_or(FULL)
+    /// Allocates a string.
+    pub(crate) fn text(&self, text: &str) -> FunctionResult<'a> {
+        self.arena.text(text).map(ValueRef::Str).ok_or(ARENA_FULL)
     }
 
-    /// A new text, written piece by piece; more than the arena holds is refused before it is written.
-    pub(crate) fn write(&self, write: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result) -> Given<'a> {
-        self.arena.write(write).map(ValueRef::Str).ok_or(FULL)
+    /// Allocates a string written in parts; fails before it exceeds the arena's limit.
+    pub(crate) fn write(&self, write: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result) -> FunctionResult<'a> {
+        self.arena.write(write).map(ValueRef::Str).ok_or(ARENA_FULL)
     }
 
-    /// An error in words.
+    /// An error with a message.
     pub(crate) fn error(&self, message: impl fmt::Display) -> Cause<'a> {
-        self.arena.write(|out| write!(out, "{message}")).map_or(FULL, Cause::Message)
+        self.arena.write(|out| write!(out, "{message}")).map_or(ARENA_FULL, Cause::Message)
     }
 
-    /// An optional with a value.
-    pub(crate) fn some(&self, val: ValueRef<'a>) -> Given<'a> {
-        self.arena.keep(val).map(|kept| ValueRef::Optional(Some(kept))).ok_or(FULL)
+    /// Allocates an optional with a value.
+    pub(crate) fn some(&self, val: ValueRef<'a>) -> FunctionResult<'a> {
+        self.arena.alloc(val).map(|kept| ValueRef::Optional(Some(kept))).ok_or(ARENA_FULL)
     }
 
-    /// A list.
-    pub(crate) fn list(&self, items: impl IntoIterator<Item = ValueRef<'a>>) -> Given<'a> {
+    /// Allocates a list.
+    pub(crate) fn list(&self, items: impl IntoIterator<Item = ValueRef<'a>>) -> FunctionResult<'a> {
         let mut list = self.arena.list();
         for item in items {
-            list.push(item).ok_or(FULL)?;
+            list.push(item).ok_or(ARENA_FULL)?;
         }
         Ok(ValueRef::List(list.finish()))
     }

@@ -1,10 +1,10 @@
-//! Signatures of the operators. Their code is in the evaluator; the tables here are for the checker and the costs.
+//! Signatures of the operators, for the checker and the cost rules. The evaluator implements them.
 
-use super::{Call, Declaration, Given, MISFIT};
+use super::{Call, Declaration, FunctionResult, NO_SUCH_OVERLOAD};
 use crate::value::ValueRef;
 
-fn none<'a>(_: &Call<'a>, _: &[ValueRef<'a>]) -> Given<'a> {
-    Err(MISFIT)
+fn none<'a>(_: &Call<'a>, _: &[ValueRef<'a>]) -> FunctionResult<'a> {
+    Err(NO_SUCH_OVERLOAD)
 }
 
 /// All operators.

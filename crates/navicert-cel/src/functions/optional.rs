@@ -1,14 +1,14 @@
-//! Optional values.
+//! The optional types library.
 
-use super::{Call, Declaration, FULL, Given, MISFIT};
+use super::{ARENA_FULL, Call, Declaration, FunctionResult, NO_SUCH_OVERLOAD};
 use crate::fault::Cause;
 use crate::value::{Arena, List, Map, Reading, Value, ValueRef};
 
-fn none_here<'a>(_: &Call<'a>, _: &[ValueRef<'a>]) -> Given<'a> {
-    Err(MISFIT)
+fn none_here<'a>(_: &Call<'a>, _: &[ValueRef<'a>]) -> FunctionResult<'a> {
+    Err(NO_SUCH_OVERLOAD)
 }
 
-/// All functions; `or` and `orValue` and the operators run in the evaluator.
+/// All functions; the evaluator implements `or`, `orValue` and the operators.
 pub(crate) const FUNCTIONS: &[Declaration] = &[
     ("optional_of", "optional.of(V): optional_type(V)", of),
     ("optional_ofNonZeroValue", "optional.ofNonZeroValue(V): optional_type(V)", of_non_zero),
@@ -37,27 +37,27 @@ pub(crate) const FUNCTIONS: &[Declaration] = &[
     ("optional_unwrapOpt", "(list(optional_type(V))).unwrapOpt(): list(V)", unwrap),
 ];
 
-/// A constant as a value; the content of an optional moves to the arena.
+/// A constant as a value; the content of an optional is allocated in the arena.
 pub(crate) fn constant<'a>(arena: &'a Arena, value: &'a Value) -> ValueRef<'a> {
     match value {
         Value::Optional(Some(content)) => {
             let content = constant(arena, content);
-            ValueRef::Optional(arena.keep(content))
+            ValueRef::Optional(arena.alloc(content))
         }
         other => other.as_val(),
     }
 }
 
-fn of<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn of<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
         [val] => call.some(*val),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn of_non_zero<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn of_non_zero<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
-        // Kubernetes wraps collections of claims and users, and the wrapping is never empty.
+        // Kubernetes wraps the collections of claims and users in a type that is never a zero value.
         [ValueRef::List(List::Strings(_) | List::Json(_, Reading { unescape: true, .. }))]
             if !call.standard =>
         {
@@ -73,51 +73,51 @@ fn of_non_zero<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     }
 }
 
-fn none<'a>(_: &Call<'a>, _: &[ValueRef<'a>]) -> Given<'a> {
+fn none<'a>(_: &Call<'a>, _: &[ValueRef<'a>]) -> FunctionResult<'a> {
     Ok(ValueRef::Optional(None))
 }
 
-fn value<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn value<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
         [ValueRef::Optional(Some(content))] => Ok(**content),
         [ValueRef::Optional(None)] => Err(Cause::NoValue),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn has_value<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn has_value<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
         [ValueRef::Optional(content)] => Ok(ValueRef::Bool(content.is_some())),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn first<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn first<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
         [ValueRef::List(list)] => match list.get(0) {
             Some(val) => call.some(val),
             None => Ok(ValueRef::Optional(None)),
         },
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn last<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn last<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
         [ValueRef::List(list)] => match list.len().checked_sub(1).and_then(|at| list.get(at)) {
             Some(val) => call.some(val),
             None => Ok(ValueRef::Optional(None)),
         },
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn unwrap<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
-    let [ValueRef::List(list)] = args else { return Err(MISFIT) };
+fn unwrap<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
+    let [ValueRef::List(list)] = args else { return Err(NO_SUCH_OVERLOAD) };
     let mut kept = call.arena.list();
     for item in list.iter() {
         match item {
-            ValueRef::Optional(Some(content)) => kept.push(*content).ok_or(FULL)?,
+            ValueRef::Optional(Some(content)) => kept.push(*content).ok_or(ARENA_FULL)?,
             ValueRef::Optional(None) => {}
             _ => return Err(Cause::Message("value is not optional")),
         }

@@ -1,10 +1,10 @@
-//! Patterns, by RE2's rules.
+//! Regular expressions with RE2 semantics.
 
-use super::{Call, Declaration, FULL, Given, MISFIT};
+use super::{ARENA_FULL, Call, Declaration, FunctionResult, NO_SUCH_OVERLOAD};
 use crate::library::kubernetes::regex::{Pattern, PatternError};
 use crate::value::ValueRef;
 
-/// Kubernetes' own functions; `matches` is standard.
+/// The functions of Kubernetes; `matches` is in the standard library.
 pub(crate) const FUNCTIONS: &[Declaration] = &[
     ("string_find_string", "(string).find(string): string", find),
     ("string_find_all_string", "(string).findAll(string): list(string)", find_all),
@@ -16,48 +16,48 @@ pub(crate) fn compile(pattern: &str) -> Result<Pattern, PatternError> {
     Pattern::new(pattern)
 }
 
-/// Whether it is a pattern at all, without compiling it.
+/// Whether the pattern is valid, without compiling it.
 pub(crate) fn is_pattern(pattern: &str) -> bool {
     Pattern::check(pattern).is_ok()
 }
 
 fn pattern<'a>(call: &Call<'a>, text: &str) -> Result<Pattern, crate::fault::Cause<'a>> {
-    if text.len() > call.arena.longest_pattern() {
+    if text.len() > call.arena.max_pattern_bytes() {
         return Err(crate::fault::Cause::Message("the pattern is too long"));
     }
     call.arena.pattern(text, compile).map_err(|error| call.error(error))
 }
 
-pub(super) fn matches<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+pub(super) fn matches<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
         [ValueRef::Str(text), ValueRef::Str(expression)] => {
             Ok(ValueRef::Bool(pattern(call, expression)?.is_match(text)))
         }
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn find<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn find<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match *args {
         [ValueRef::Str(text), ValueRef::Str(expression)] => {
             Ok(ValueRef::Str(pattern(call, expression)?.find(text).unwrap_or("")))
         }
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn find_all<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn find_all<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     let (text, expression, limit) = match *args {
         [ValueRef::Str(text), ValueRef::Str(expression)] => (text, expression, usize::MAX),
         [ValueRef::Str(text), ValueRef::Str(expression), ValueRef::Int(limit)] => {
             (text, expression, usize::try_from(limit).unwrap_or(usize::MAX))
         }
-        _ => return Err(MISFIT),
+        _ => return Err(NO_SUCH_OVERLOAD),
     };
     let compiled = pattern(call, expression)?;
     let mut list = call.arena.list();
     for found in compiled.find_all(text).take(limit) {
-        list.push(ValueRef::Str(found)).ok_or(FULL)?;
+        list.push(ValueRef::Str(found)).ok_or(ARENA_FULL)?;
     }
     Ok(ValueRef::List(list.finish()))
 }

@@ -1,6 +1,6 @@
-//! Lists as sets.
+//! The sets extension.
 
-use super::{Call, Declaration, Given, MISFIT};
+use super::{Call, Declaration, FunctionResult, NO_SUCH_OVERLOAD};
 use crate::eval::contains;
 use crate::value::{List, ValueRef};
 
@@ -15,27 +15,27 @@ fn includes(list: List<'_>, sublist: List<'_>) -> bool {
     sublist.iter().all(|item| contains(list, item))
 }
 
-fn superset<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn superset<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
         [ValueRef::List(list), ValueRef::List(sublist)] => Ok(ValueRef::Bool(includes(*list, *sublist))),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn equivalent<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn equivalent<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
         [ValueRef::List(left), ValueRef::List(right)] => {
             Ok(ValueRef::Bool(includes(*left, *right) && includes(*right, *left)))
         }
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn intersects<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn intersects<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
         [ValueRef::List(left), ValueRef::List(right)] => {
             Ok(ValueRef::Bool(left.iter().any(|item| contains(*right, item))))
         }
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }

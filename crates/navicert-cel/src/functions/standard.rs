@@ -1,6 +1,6 @@
-//! The standard library: sizes, conversions, text tests and time accessors.
+//! The standard library: sizes, conversions, string tests and time accessors.
 
-use super::{Call, Declaration, Given, MISFIT, time};
+use super::{Call, Declaration, FunctionResult, NO_SUCH_OVERLOAD, time};
 use crate::fault::Cause;
 use crate::instant::{self, DurationText, Timestamp};
 use crate::number::{self, DoubleText, Number};
@@ -80,23 +80,23 @@ pub(crate) const FUNCTIONS: &[Declaration] = &[
     ("duration_to_milliseconds", "(duration).getMilliseconds(): int", time::milliseconds),
 ];
 
-fn same<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
-    args.first().copied().ok_or(MISFIT)
+fn same<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
+    args.first().copied().ok_or(NO_SUCH_OVERLOAD)
 }
 
-fn size<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn size<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     let count = match args {
         [ValueRef::Str(text)] => crate::cost::characters(text),
         [ValueRef::Bytes(bytes)] => bytes.len() as u64,
         [ValueRef::List(list)] => list.len() as u64,
         [ValueRef::Map(map)] => map.len() as u64,
-        _ => return Err(MISFIT),
+        _ => return Err(NO_SUCH_OVERLOAD),
     };
     i64::try_from(count).map(ValueRef::Int).map_err(|_| Cause::IntOverflow)
 }
 
-fn type_of<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
-    args.first().map(|val| ValueRef::Type(val.type_name())).ok_or(MISFIT)
+fn type_of<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
+    args.first().map(|val| ValueRef::Type(val.type_name())).ok_or(NO_SUCH_OVERLOAD)
 }
 
 fn not_convertible<'a>(call: &Call<'a>, args: &[ValueRef<'a>], to: &str) -> Cause<'a> {
@@ -104,33 +104,33 @@ fn not_convertible<'a>(call: &Call<'a>, args: &[ValueRef<'a>], to: &str) -> Caus
     call.error(format_args!("type conversion error from '{from}' to '{to}'"))
 }
 
-fn to_bool<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn to_bool<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
         [ValueRef::Str(text)] => {
             number::parse_bool(text).map(ValueRef::Bool).ok_or_else(|| not_convertible(call, args, "bool"))
         }
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn to_bytes<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn to_bytes<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match *args {
         [ValueRef::Str(text)] => Ok(ValueRef::Bytes(text.as_bytes())),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn to_double<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn to_double<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     let value = match args {
         [ValueRef::Int(value)] => Some(Number::Int(*value).as_double()),
         [ValueRef::Uint(value)] => Some(Number::Uint(*value).as_double()),
         [ValueRef::Str(text)] => number::parse_double(text),
-        _ => return Err(MISFIT),
+        _ => return Err(NO_SUCH_OVERLOAD),
     };
     value.map(ValueRef::Double).ok_or_else(|| not_convertible(call, args, "double"))
 }
 
-fn to_int<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn to_int<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
         [ValueRef::Double(value)] => {
             number::int_from_double(*value).map(ValueRef::Int).ok_or(Cause::IntOverflow)
@@ -141,11 +141,11 @@ fn to_int<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
         [ValueRef::Str(text)] => {
             number::parse_int(text).map(ValueRef::Int).ok_or_else(|| not_convertible(call, args, "int"))
         }
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn to_uint<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn to_uint<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
         [ValueRef::Double(value)] => {
             number::uint_from_double(*value).map(ValueRef::Uint).ok_or(Cause::UintOverflow)
@@ -154,11 +154,11 @@ fn to_uint<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
         [ValueRef::Str(text)] => {
             number::parse_uint(text).map(ValueRef::Uint).ok_or_else(|| not_convertible(call, args, "uint"))
         }
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn to_string<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn to_string<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match *args {
         [ValueRef::Bool(value)] => Ok(ValueRef::Str(if value { "true" } else { "false" })),
         [ValueRef::Int(value)] => call.write(|out| write!(out, "{value}")),
@@ -169,20 +169,20 @@ fn to_string<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
         [ValueRef::Bytes(bytes)] => std::str::from_utf8(bytes)
             .map(ValueRef::Str)
             .map_err(|_| Cause::Message("invalid UTF-8 in bytes, cannot convert to string")),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn to_duration<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn to_duration<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
         [ValueRef::Str(text)] => instant::parse_duration(text)
             .map(ValueRef::Duration)
             .ok_or_else(|| not_convertible(call, args, "google.protobuf.Duration")),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn to_timestamp<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn to_timestamp<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
         [ValueRef::Str(text)] => Timestamp::parse(text)
             .map(ValueRef::Timestamp)
@@ -190,27 +190,27 @@ fn to_timestamp<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
         [ValueRef::Int(seconds)] => {
             Timestamp::from_seconds(*seconds).map(ValueRef::Timestamp).ok_or(Cause::TimestampOverflow)
         }
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn contains<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn contains<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
         [ValueRef::Str(text), ValueRef::Str(part)] => Ok(ValueRef::Bool(text.contains(part))),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn ends_with<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn ends_with<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
         [ValueRef::Str(text), ValueRef::Str(part)] => Ok(ValueRef::Bool(text.ends_with(part))),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn starts_with<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn starts_with<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
         [ValueRef::Str(text), ValueRef::Str(part)] => Ok(ValueRef::Bool(text.starts_with(part))),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }

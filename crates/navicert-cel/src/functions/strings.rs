@@ -1,6 +1,6 @@
 //! The strings extension.
 
-use super::{Call, Declaration, FULL, Given, MISFIT};
+use super::{ARENA_FULL, Call, Declaration, FunctionResult, NO_SUCH_OVERLOAD};
 use crate::check::types::Type;
 use crate::fault::{Cause, Kinds};
 use crate::library::strings_format::{self, ArgumentView, Dialect, FormatArgument, FormatError, Piece, Verb};
@@ -29,19 +29,19 @@ pub(crate) const FUNCTIONS: &[Declaration] = &[
     ("list_join_string", "(list(string)).join(string): string", join),
 ];
 
-/// Later additions.
-pub(crate) const NEWER: &[Declaration] = &[("string_reverse", "(string).reverse(): string", reverse)];
+/// Additions of later versions.
+pub(crate) const STANDARD_ONLY: &[Declaration] = &[("string_reverse", "(string).reverse(): string", reverse)];
 
-fn char_at<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn char_at<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match *args {
         [ValueRef::Str(text), ValueRef::Int(at)] => {
             strings_text::char_at(text, at).map(ValueRef::Str).map_err(|error| call.error(error))
         }
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn index_of<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn index_of<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match *args {
         [ValueRef::Str(text), ValueRef::Str(part)] => Ok(ValueRef::Int(strings_text::index_of(text, part))),
         [ValueRef::Str(text), ValueRef::Str(part), ValueRef::Int(from)] => {
@@ -50,11 +50,11 @@ fn index_of<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
                 .map(ValueRef::Int)
                 .map_err(|error| call.error(error))
         }
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn last_index_of<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn last_index_of<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match *args {
         [ValueRef::Str(text), ValueRef::Str(part)] => {
             Ok(ValueRef::Int(strings_text::last_index_of(text, part)))
@@ -65,11 +65,11 @@ fn last_index_of<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
                 .map(ValueRef::Int)
                 .map_err(|error| call.error(error))
         }
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-/// The conformance suite refuses offsets beyond the end; cel-go finds nothing there.
+/// The conformance suite rejects an offset beyond the end; cel-go returns -1.
 fn in_range<'a>(call: &Call<'a>, text: &str, from: i64) -> Result<(), Cause<'a>> {
     let beyond = u64::try_from(from).is_ok_and(|from| from > crate::cost::characters(text));
     if call.standard && beyond {
@@ -78,48 +78,48 @@ fn in_range<'a>(call: &Call<'a>, text: &str, from: i64) -> Result<(), Cause<'a>>
     Ok(())
 }
 
-fn lower<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn lower<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match *args {
         [ValueRef::Str(text)] if !text.bytes().any(|byte| byte.is_ascii_uppercase()) => {
             Ok(ValueRef::Str(text))
         }
         [ValueRef::Str(text)] => call.write(|mut out| strings_text::write_lower_ascii(&mut out, text)),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn upper<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn upper<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match *args {
         [ValueRef::Str(text)] if !text.bytes().any(|byte| byte.is_ascii_lowercase()) => {
             Ok(ValueRef::Str(text))
         }
         [ValueRef::Str(text)] => call.write(|mut out| strings_text::write_upper_ascii(&mut out, text)),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn reverse<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn reverse<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match *args {
         [ValueRef::Str(text)] => call.write(|mut out| strings_text::write_reversed(&mut out, text)),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn replace<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn replace<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     let (text, old, new, limit) = match *args {
         [ValueRef::Str(text), ValueRef::Str(old), ValueRef::Str(new)] => (text, old, new, -1),
         [ValueRef::Str(text), ValueRef::Str(old), ValueRef::Str(new), ValueRef::Int(limit)] => {
             (text, old, new, limit)
         }
-        _ => return Err(MISFIT),
+        _ => return Err(NO_SUCH_OVERLOAD),
     };
-    if strings_text::replaced_len(text, old, new, limit) > call.arena.room() {
-        return Err(FULL);
+    if strings_text::replaced_len(text, old, new, limit) > call.arena.remaining() {
+        return Err(ARENA_FULL);
     }
     call.write(|mut out| strings_text::write_replaced(&mut out, text, old, new, limit))
 }
 
-fn split<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn split<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match *args {
         [ValueRef::Str(text), ValueRef::Str(separator)] => {
             call.list(strings_text::split(text, separator, -1).map(ValueRef::Str))
@@ -127,48 +127,50 @@ fn split<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
         [ValueRef::Str(text), ValueRef::Str(separator), ValueRef::Int(limit)] => {
             call.list(strings_text::split(text, separator, limit).map(ValueRef::Str))
         }
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn substring<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn substring<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     let part = match *args {
         [ValueRef::Str(text), ValueRef::Int(start)] => strings_text::substring_from(text, start),
         [ValueRef::Str(text), ValueRef::Int(start), ValueRef::Int(end)] => {
             strings_text::substring(text, start, end)
         }
-        _ => return Err(MISFIT),
+        _ => return Err(NO_SUCH_OVERLOAD),
     };
     part.map(ValueRef::Str).map_err(|error| call.error(error))
 }
 
-fn trim<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn trim<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match *args {
         [ValueRef::Str(text)] => Ok(ValueRef::Str(strings_text::trim(text))),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn quote<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn quote<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match *args {
         [ValueRef::Str(text)] => call.write(|mut out| strings_quote::write_quoted(&mut out, text)),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn join<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn join<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     let (list, separator) = match *args {
         [ValueRef::List(list)] => (list, ""),
         [ValueRef::List(list), ValueRef::Str(separator)] => (list, separator),
-        _ => return Err(MISFIT),
+        _ => return Err(NO_SUCH_OVERLOAD),
     };
     let mut length = 0_usize;
     for item in list.iter() {
-        let ValueRef::Str(text) = item else { return Err(Cause::NoSuchVariant("join", Kinds::of(args))) };
+        let ValueRef::Str(text) = item else {
+            return Err(Cause::NoSuchVariant("join", Kinds::from_values(args)));
+        };
         length = length.saturating_add(text.len()).saturating_add(separator.len());
     }
-    if length.saturating_sub(separator.len()) > call.arena.room() {
-        return Err(FULL);
+    if length.saturating_sub(separator.len()) > call.arena.remaining() {
+        return Err(ARENA_FULL);
     }
     call.write(|out| {
         for (index, item) in list.iter().enumerate() {
@@ -183,12 +185,12 @@ fn join<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     })
 }
 
-fn format<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
-    let [ValueRef::Str(template), ValueRef::List(list)] = *args else { return Err(MISFIT) };
+fn format<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
+    let [ValueRef::Str(template), ValueRef::List(list)] = *args else { return Err(NO_SUCH_OVERLOAD) };
     let arguments: Vec<ValueRef<'a>> = list.iter().collect();
     let dialect = if call.standard { Dialect::Standard } else { Dialect::Kubernetes };
     let mut failed = None;
-    let room = call.arena.room();
+    let room = call.arena.remaining();
     let written = call.arena.write(|out| {
         strings_format::format(out, template, &arguments, dialect, room).map_err(|error| {
             failed = Some(error);
@@ -197,7 +199,7 @@ fn format<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     });
     match (written, failed) {
         (Some(text), None) => Ok(ValueRef::Str(text)),
-        (_, None | Some(FormatError::TooLarge)) => Err(FULL),
+        (_, None | Some(FormatError::TooLarge)) => Err(ARENA_FULL),
         (_, Some(error)) => Err(call.error(error)),
     }
 }
@@ -239,15 +241,15 @@ impl FormatArgument for ValueRef<'_> {
     }
 }
 
-/// What is wrong with a literal template.
+/// An error in a literal format string.
 pub(crate) enum FormatProblem<T> {
-    /// With a clause and its argument.
+    /// An error in a clause or its argument.
     Clause(T),
-    /// With the template itself.
+    /// A syntax error in the format string.
     Syntax(String),
 }
 
-/// Shows every clause of a template.
+/// Calls `visit` for every clause of a format string.
 pub(crate) fn clauses<T>(
     template: &str,
     mut visit: impl FnMut(Verb) -> Result<(), T>,
@@ -262,7 +264,7 @@ pub(crate) fn clauses<T>(
     Ok(())
 }
 
-/// Whether a clause takes arguments of a type; if not, what it takes.
+/// Whether a clause accepts arguments of a type; the error names the accepted types.
 pub(crate) fn clause_accepts(verb: Verb, node: Type) -> Result<(), &'static str> {
     let number = matches!(node, Type::Int | Type::Uint);
     let open = matches!(node, Type::Dyn);

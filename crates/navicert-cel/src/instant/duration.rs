@@ -1,15 +1,16 @@
-//! Durations: a count of nanoseconds in an `i64`, read as Go reads them (`1h30m`, `1.5s`) and written in seconds.
+//! Durations: nanoseconds in an `i64`, parsed as in Go (`1h30m`, `1.5s`) and formatted in seconds.
 
 use crate::number::PlainDouble;
 use std::fmt;
 
-/// The longest text [`DurationText`] writes: `-9223372036.854776s`, or a fraction with nine places.
+/// Maximum length of a [`DurationText`]: `-9223372036.854776s`, or a fraction with nine places.
 pub const DURATION_TEXT_LIMIT: usize = 32;
 
-/// The limit of a magnitude while it is read: one past `i64::MAX`, reachable only with a minus sign.
+/// Maximum magnitude while parsing: one more than `i64::MAX`, valid only for negative durations.
 const MAGNITUDE_LIMIT: u64 = 1 << 63;
 
-/// Nanoseconds from text like `-1h30m`, `1.5s` or `0`; `None` for bad text and beyond ±292 years.
+/// Parses a duration such as `-1h30m`, `1.5s` or `0` to nanoseconds. Returns `None` for invalid text and beyond
+/// ±292 years.
 #[must_use]
 pub fn parse_duration(text: &str) -> Option<i64> {
     let (negative, mut rest) = match text.strip_prefix('-') {
@@ -31,7 +32,7 @@ pub fn parse_duration(text: &str) -> Option<i64> {
     if negative { 0_i64.checked_sub_unsigned(total) } else { i64::try_from(total).ok() }
 }
 
-/// The first `number unit` of the text in nanoseconds, and what comes after.
+/// Parses the first number with unit to nanoseconds and returns the rest of the text.
 fn leading_part(text: &str) -> Option<(u64, &str)> {
     let (whole_digits, rest) = split_digits(text)?;
     let whole = whole_digits.bytes().try_fold(0_u64, |sum, byte| {
@@ -61,7 +62,7 @@ fn split_digits(text: &str) -> Option<(&str, &str)> {
 fn unit(name: &str) -> Option<u64> {
     Some(match name {
         "ns" => 1,
-        // Both Unicode spellings: micro sign and Greek mu.
+        // The two Unicode spellings: micro sign and Greek mu.
         "us" | "\u{b5}s" | "\u{3bc}s" => 1_000,
         "ms" => 1_000_000,
         "s" => 1_000_000_000,
@@ -71,7 +72,7 @@ fn unit(name: &str) -> Option<u64> {
     })
 }
 
-/// The fraction of a unit. Go computes it in doubles, so this must too: `.000000000001h` is 3 ns, not 4.
+/// The fraction of a unit, computed in doubles as in Go: `.000000000001h` is 3 ns, not 4.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -81,7 +82,7 @@ fn unit(name: &str) -> Option<u64> {
 fn fraction(digits: &str, unit: u64) -> u64 {
     let (mut value, mut scale) = (0_u64, 1.0_f64);
     for byte in digits.bytes() {
-        // Digits that no longer fit change nothing.
+        // Digits that no longer fit are ignored.
         let next = (value <= u64::MAX / 20).then(|| value * 10 + u64::from(byte - b'0'));
         let Some(next) = next.filter(|&next| next <= MAGNITUDE_LIMIT) else { break };
         value = next;
@@ -90,7 +91,7 @@ fn fraction(digits: &str, unit: u64) -> u64 {
     (value as f64 * (unit as f64 / scale)) as u64
 }
 
-/// Displays nanoseconds as `string(duration)` does: seconds with the shortest fraction, computed in doubles.
+/// Displays nanoseconds as `string(duration)`: seconds with the shortest fraction, computed in doubles.
 #[derive(Clone, Copy, Debug)]
 pub struct DurationText(pub i64);
 
@@ -100,31 +101,32 @@ impl fmt::Display for DurationText {
     }
 }
 
-/// `getHours` of a duration: hours, rounded toward zero.
+/// `getHours` of a duration: total hours, rounded toward zero.
 #[must_use]
 pub fn hours(nanoseconds: i64) -> i64 {
     truncated(in_units(nanoseconds, 3_600_000_000_000))
 }
 
-/// `getMinutes` of a duration: all its minutes, rounded toward zero.
+/// `getMinutes` of a duration: total minutes, rounded toward zero.
 #[must_use]
 pub fn minutes(nanoseconds: i64) -> i64 {
     truncated(in_units(nanoseconds, 60_000_000_000))
 }
 
-/// `getSeconds` of a duration: all its seconds, rounded toward zero.
+/// `getSeconds` of a duration: total seconds, rounded toward zero.
 #[must_use]
 pub fn seconds(nanoseconds: i64) -> i64 {
     truncated(in_units(nanoseconds, 1_000_000_000))
 }
 
-/// `getMilliseconds` of a duration: all its milliseconds, rounded toward zero.
+/// `getMilliseconds` of a duration: total milliseconds, rounded toward zero.
 #[must_use]
 pub fn milliseconds(nanoseconds: i64) -> i64 {
     nanoseconds / 1_000_000
 }
 
-/// Whole units and remainder are turned into doubles apart and added: nearly full units of long durations round up.
+/// Converts whole units and remainder to doubles separately and adds them, as in Go; nearly full units of long
+/// durations round up.
 #[expect(clippy::cast_precision_loss, reason = "as Go computes")]
 fn in_units(nanoseconds: i64, unit: i64) -> f64 {
     (nanoseconds / unit) as f64 + (nanoseconds % unit) as f64 / unit as f64

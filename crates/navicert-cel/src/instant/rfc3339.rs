@@ -1,6 +1,6 @@
-//! Reads a timestamp as Go's `time.Parse(time.RFC3339, …)` does: a one-digit hour, a comma before the fraction and
-//! any number of fraction digits pass; offsets go up to 24 hours and 60 minutes; no leap second; `T` and `Z` are
-//! capital.
+//! Parses a timestamp as Go's `time.Parse(time.RFC3339, …)` does. It accepts a one-digit hour, a comma before the
+//! fraction, any number of fraction digits, and offsets up to 24 hours and 60 minutes. It rejects leap seconds and
+//! a lower-case `t` or `z`.
 
 use super::{Timestamp, days_from_civil};
 
@@ -59,7 +59,8 @@ impl Reader<'_> {
         (first == wanted).then(|| self.0 = tail)
     }
 
-    /// Nanoseconds; digits past the ninth are dropped. No fraction is 0, a point without digits is an error.
+    /// The fraction in nanoseconds; digits after the ninth are dropped. No fraction is 0, a decimal point without
+    /// digits is an error.
     fn fraction(&mut self) -> Option<u32> {
         if self.symbol(b'.').or_else(|| self.symbol(b',')).is_none() {
             return Some(0);

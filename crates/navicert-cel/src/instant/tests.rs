@@ -1,4 +1,4 @@
-//! What cel-go does with time, as tables.
+//! Tables of cel-go's results for timestamps and durations.
 
 use super::duration::{DURATION_TEXT_LIMIT, hours, milliseconds, minutes, seconds};
 use super::{DurationText, TIMESTAMP_TEXT_LIMIT, Timestamp, Zone, ZoneError, parse_duration};
@@ -11,7 +11,7 @@ fn at(text: &str) -> Timestamp {
 }
 
 #[test]
-fn durations_are_read_as_go_reads_them() {
+fn parses_durations_as_go() {
     for (text, nanoseconds) in [
         ("1h", Some(HOUR)),
         ("", None),
@@ -50,7 +50,7 @@ fn durations_are_read_as_go_reads_them() {
 }
 
 #[test]
-fn durations_are_written_in_seconds_and_long_ones_lose_digits() {
+fn formats_durations_in_seconds_with_double_precision() {
     for (text, written) in [
         ("1h", "3600s"),
         ("1.5s", "1.5s"),
@@ -67,7 +67,7 @@ fn durations_are_written_in_seconds_and_long_ones_lose_digits() {
 }
 
 #[test]
-fn the_accessors_of_durations_count_whole_units_in_doubles() {
+fn duration_accessors_count_whole_units_in_doubles() {
     for (text, expected) in [
         ("90m", (1, 90, 5400, 5_400_000)),
         ("-90m", (-1, -90, -5400, -5_400_000)),
@@ -80,7 +80,7 @@ fn the_accessors_of_durations_count_whole_units_in_doubles() {
 }
 
 #[test]
-fn timestamps_are_read_with_the_leniencies_of_go_and_no_others() {
+fn parses_timestamps_as_go() {
     for (text, written) in [
         ("2020-01-01T00:00:00Z", "2020-01-01T00:00:00Z"),
         ("2020-01-01T00:00:00+05:30", "2020-01-01T00:00:00+05:30"),
@@ -136,7 +136,7 @@ fn timestamps_are_read_with_the_leniencies_of_go_and_no_others() {
 }
 
 #[test]
-fn arithmetic_stops_at_the_edges_of_the_range() {
+fn timestamp_arithmetic_fails_outside_the_range() {
     // timestamps/timestamp_range, timestamps/duration_range
     assert!(Timestamp::from_seconds(253_402_300_799).is_some());
     assert!(Timestamp::from_seconds(253_402_300_800).is_none());
@@ -153,7 +153,7 @@ fn arithmetic_stops_at_the_edges_of_the_range() {
 }
 
 #[test]
-fn the_offset_survives_arithmetic_and_is_not_compared() {
+fn arithmetic_keeps_the_offset_and_comparison_ignores_it() {
     let moved = at("2020-01-01T00:00:00+05:30").checked_sub(HOUR).unwrap();
     assert_eq!(moved.to_string(), "2019-12-31T23:00:00+05:30");
     let beyond = at("9999-12-31T20:00:00+03:00").checked_add(6 * HOUR).unwrap();
@@ -163,7 +163,7 @@ fn the_offset_survives_arithmetic_and_is_not_compared() {
 }
 
 #[test]
-fn the_fields_are_numbered_as_the_accessors_number_them() {
+fn calendar_fields_match_the_accessors() {
     let fields = at("2020-12-31T13:14:15.999999Z").fields(&Zone::Utc);
     assert_eq!((fields.year, fields.month, fields.day, fields.day_of_month()), (2020, 11, 31, 30));
     assert_eq!((fields.day_of_week, fields.day_of_year), (4, 365));
@@ -174,7 +174,7 @@ fn the_fields_are_numbered_as_the_accessors_number_them() {
 }
 
 #[test]
-fn zones_are_names_or_offsets() {
+fn parses_zone_names_and_offsets() {
     // timestamps/timestamp_selectors_tz
     for (time, zone, hours, minutes) in [
         ("2020-06-01T00:00:00Z", "America/New_York", 20, 0),
@@ -214,7 +214,7 @@ fn zones_are_names_or_offsets() {
 }
 
 #[test]
-fn what_is_no_zone_says_why() {
+fn rejects_invalid_zones_with_a_reason() {
     for zone in ["utc", "local", "Z", "america/new_york", "No/Where", "+0530"] {
         assert_eq!(Zone::parse(zone).unwrap_err(), ZoneError::Unknown(zone.to_owned()));
     }
@@ -227,20 +227,20 @@ fn what_is_no_zone_says_why() {
     ] {
         assert_eq!(Zone::parse(zone).unwrap_err().to_string(), message);
     }
-    // An absurd offset is no reason to stop the program.
+    // A very large offset must not panic.
     let _ =
         at("2020-06-01T00:00:00Z").fields(&Zone::parse("9223372036854775807:9223372036854775807").unwrap());
 }
 
 proptest! {
     #[test]
-    fn a_timestamp_reads_back_from_its_text(seconds in -62_135_596_800_i64..=253_402_300_799, nanos in 0_u32..1_000_000_000) {
+    fn timestamp_round_trips_through_text(seconds in -62_135_596_800_i64..=253_402_300_799, nanos in 0_u32..1_000_000_000) {
         let value = Timestamp::new(seconds, nanos).unwrap();
         prop_assert_eq!(Timestamp::parse(&value.to_string()), Some(value));
     }
 
     #[test]
-    fn the_calendar_agrees_with_the_time_library(seconds in -62_135_596_800_i64..=253_402_000_000) {
+    fn calendar_fields_agree_with_jiff(seconds in -62_135_596_800_i64..=253_402_000_000) {
         let fields = Timestamp::from_seconds(seconds).unwrap().fields(&Zone::Utc);
         let other = jiff::Timestamp::from_second(seconds).unwrap().to_zoned(jiff::tz::TimeZone::UTC);
         prop_assert_eq!(fields.year, i64::from(other.year()));
@@ -251,7 +251,7 @@ proptest! {
     }
 
     #[test]
-    fn no_duration_text_is_too_strange(text in "[-+]?([0-9.]{0,25}(ns|us|µs|ms|s|m|h|x)){0,3}") {
+    fn parsing_durations_never_panics(text in "[-+]?([0-9.]{0,25}(ns|us|µs|ms|s|m|h|x)){0,3}") {
         if let Some(value) = parse_duration(&text) {
             prop_assert!(DurationText(value).to_string().len() <= DURATION_TEXT_LIMIT);
         }

@@ -1,13 +1,13 @@
-//! Time zones of the calendar accessors: names of the bundled tz database and fixed offsets like `+05:30`.
+//! Time zones for the calendar accessors: names of the bundled tz database and fixed offsets such as `+05:30`.
 
 use super::Timestamp;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 use std::sync::LazyLock;
 
-/// A zone a timestamp's fields are read in.
+/// The time zone in which calendar fields are computed.
 #[derive(Clone, Debug)]
 pub enum Zone {
-    /// UTC, the zone when none is given.
+    /// UTC, the default.
     Utc,
     /// A fixed offset in seconds east of UTC.
     Fixed(i64),
@@ -15,16 +15,16 @@ pub enum Zone {
     Named(TimeZone),
 }
 
-/// Why a text is no zone.
+/// An invalid time zone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ZoneError {
-    /// Not in the tz database, in this spelling.
+    /// The name, in this spelling, is not in the tz database.
     #[error("unknown time zone {0}")]
     Unknown(String),
-    /// A path that tries to leave the tz database.
+    /// The name is a path outside the tz database.
     #[error("time: invalid location name")]
     InvalidName,
-    /// A part of an `h:m` offset that is no integer.
+    /// A part of an `h:m` offset is not an integer.
     #[error("strconv.Atoi: parsing {0:?}: {1}")]
     Offset(String, &'static str),
 }
@@ -32,10 +32,10 @@ pub enum ZoneError {
 static DATABASE: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
 
 impl Zone {
-    /// Reads the argument of `getHours("…")` and the like.
+    /// Parses the time zone argument of accessors such as `getHours("…")`.
     ///
-    /// With a colon it is hours and minutes, each any integer; without, a name, spelled exactly. The empty name and
-    /// `Local` are UTC.
+    /// With a colon, the argument is an offset of hours and minutes, each of them any integer. Otherwise it is a
+    /// case-sensitive name. The empty name and `Local` are UTC.
     pub fn parse(text: &str) -> Result<Self, ZoneError> {
         match text.split_once(':') {
             Some((hours, minutes)) => Self::from_offset(hours, minutes),
@@ -43,14 +43,14 @@ impl Zone {
         }
     }
 
-    /// Seconds east of UTC at the time `at`.
+    /// Offset in seconds east of UTC at the time `at`.
     #[must_use]
     pub fn offset_at(&self, at: Timestamp) -> i64 {
         match self {
             Self::Utc => 0,
             Self::Fixed(seconds) => *seconds,
             Self::Named(zone) => {
-                // The library's range ends a day before ours; no zone changes its offset on that day.
+                // The range of jiff ends one day earlier; no time zone changes its offset on that day.
                 let seconds = at.seconds().min(jiff::Timestamp::MAX.as_second() - 1);
                 let instant = jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::MAX);
                 i64::from(zone.to_offset(instant).seconds())
@@ -65,7 +65,7 @@ impl Zone {
         if name.starts_with(['/', '\\']) || name.contains("..") {
             return Err(ZoneError::InvalidName);
         }
-        // The database does not mind the case of letters, Go's file names do.
+        // Lookups in jiff's database ignore case; Go's are case-sensitive.
         DATABASE
             .get(name)
             .ok()
@@ -79,7 +79,7 @@ impl Zone {
         let (hours, minutes) = (integer(hours)?, integer(minutes)?);
         let minutes = if negative { minutes.saturating_neg() } else { minutes };
         let seconds = hours.saturating_mul(60).saturating_add(minutes).saturating_mul(60);
-        // Far beyond any calendar; keeps the arithmetic of the fields within bounds.
+        // Far outside the calendar, but small enough that the field arithmetic cannot overflow.
         const LIMIT: i64 = 1 << 52;
         Ok(Self::Fixed(seconds.clamp(-LIMIT, LIMIT)))
     }

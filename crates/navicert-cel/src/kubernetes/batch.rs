@@ -1,12 +1,12 @@
-//! One request of a batch and its response, both JSON: `{"expr", "claims"|"claims_json"|"user", "rule"}` in,
-//! `{"compiled", "compile_error", "ok", "type", "value", "error", "cost"}` out.
+//! Evaluates one request of a batch. The request is JSON: `{"expr", "claims"|"claims_json"|"user", "rule"}`; so is
+//! the response: `{"compiled", "compile_error", "ok", "type", "value", "error", "cost"}`.
 
 use super::{User, claims_environment, claims_json, render, user_environment};
 use crate::program::Bindings;
 use crate::value::{Arena, Claims, ValueRef};
 use serde_json::{Value as Json, json};
 
-/// Compiles and evaluates. Never fails: what went wrong is in the answer.
+/// Compiles and evaluates an expression. Errors are reported in the response.
 pub fn answer(input: &Json) -> Json {
     let Some(expr) = input.get("expr").and_then(Json::as_str) else {
         return json!({ "fault": "`expr` is missing or no string" });

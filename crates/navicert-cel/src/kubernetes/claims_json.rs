@@ -1,27 +1,27 @@
-//! Claims as Go's `encoding/json` reads them: each top-level claim on its own, repeated names keep the last value,
-//! lone surrogates become U+FFFD, and a number out of a double's range invalidates only its own claim.
+//! Decodes claims as Go's `encoding/json` does: each top-level claim on its own, the last of repeated names wins,
+//! lone surrogates become U+FFFD, and a number outside the range of a double invalidates only its own claim.
 
 use crate::value::ClaimSet;
 use serde_json::{Map, Number, Value as Json};
 
-/// Why a payload is not an object of claims.
+/// A payload that is not an object of claims.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ClaimsError {
     /// The text is not JSON.
     #[error("invalid JSON at byte {0}")]
     Syntax(usize),
-    /// The text is JSON, but no object.
-    #[error("the payload is no JSON object")]
+    /// The text is JSON, but not an object.
+    #[error("the payload is not a JSON object")]
     NotAnObject,
-    /// Arrays in arrays in arrays.
+    /// The nesting exceeds the depth limit.
     #[error("the payload is nested too deeply")]
     TooDeep,
 }
 
-/// Nesting that is read; serde's own limit.
+/// Maximum nesting depth, equal to the limit of serde_json.
 const DEPTH_LIMIT: usize = 128;
 
-/// Reads a payload.
+/// Decodes a payload.
 pub fn decode(text: &str) -> Result<ClaimSet<'static>, ClaimsError> {
     let mut reader = Reader { bytes: text.as_bytes(), text, at: 0, number_fault: None };
     reader.space();
@@ -50,7 +50,7 @@ struct Reader<'t> {
     bytes: &'t [u8],
     text: &'t str,
     at: usize,
-    /// A number of the current claim that no double can hold.
+    /// A number of the current claim that is out of range for a double.
     number_fault: Option<String>,
 }
 
@@ -78,7 +78,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Members after the opening brace.
+    /// The members of an object, after the opening brace.
     fn members(
         &mut self,
         depth: usize,
@@ -252,7 +252,7 @@ impl Reader<'_> {
         digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| u32::from_str_radix(digits, 16).ok())?
     }
 
-    /// The character of `\uXXXX`, or of two of them; a surrogate without its partner is U+FFFD.
+    /// The character of `\uXXXX` or of a surrogate pair; a lone surrogate is U+FFFD.
     fn unicode(&mut self) -> Result<char, ClaimsError> {
         let Some(first) = self.hex(self.at) else { return self.fail() };
         self.at += 4;

@@ -5,7 +5,7 @@ use crate::number::DoubleText;
 use crate::value::{Map, ValueRef};
 use serde_json::{Map as JsonMap, Value as Json, json};
 
-/// The name of a value's type, four of them shortened.
+/// The type name of a value, shortened for four types.
 pub fn type_name(val: &ValueRef<'_>) -> String {
     match val.type_name() {
         "null_type" => "null",
@@ -17,7 +17,7 @@ pub fn type_name(val: &ValueRef<'_>) -> String {
     .to_owned()
 }
 
-/// A result. `None` for values that have no form of their own, such as `claims` itself.
+/// Renders a result. Returns `None` for values without a JSON form, such as `claims`.
 pub fn value(val: &ValueRef<'_>) -> Option<Json> {
     Some(match val {
         ValueRef::Bytes(bytes) => Json::String(base64(bytes)),
@@ -28,7 +28,7 @@ pub fn value(val: &ValueRef<'_>) -> Option<Json> {
     })
 }
 
-/// A value inside another.
+/// Renders a nested value.
 fn nested(val: &ValueRef<'_>) -> Json {
     match val {
         ValueRef::Null => Json::Null,
@@ -76,16 +76,16 @@ fn key_text(key: &ValueRef<'_>) -> String {
     }
 }
 
-/// A key that is no usual one, as Go's `%v` writes it.
+/// Formats an unusual map key as Go's `%v` does.
 fn plain_text(val: &ValueRef<'_>) -> String {
     match val {
         ValueRef::List(list) => {
-            let items: Vec<String> = list.iter().map(|item| inner_text(&item)).collect();
+            let items: Vec<String> = list.iter().map(|item| nested_text(&item)).collect();
             format!("[{}]", items.join(" "))
         }
         ValueRef::Map(map) => {
             let mut entries: Vec<(String, String)> =
-                map.iter().map(|(key, value)| (plain_text(&key), inner_text(&value))).collect();
+                map.iter().map(|(key, value)| (plain_text(&key), nested_text(&value))).collect();
             entries.sort_unstable();
             let entries: Vec<String> =
                 entries.into_iter().map(|(key, value)| format!("{key}:{value}")).collect();
@@ -106,13 +106,13 @@ fn plain_text(val: &ValueRef<'_>) -> String {
     }
 }
 
-/// Inside another one, a map that the expression made is written as CEL writes it.
-fn inner_text(val: &ValueRef<'_>) -> String {
+/// Formats a value inside a key; a map built by the expression is formatted as in CEL.
+fn nested_text(val: &ValueRef<'_>) -> String {
     match val {
         ValueRef::Map(map @ (Map::Pairs(_) | Map::Values(_))) => {
             let entries: Vec<String> = map
                 .iter()
-                .map(|(key, value)| format!("{}: {}", plain_text(&key), inner_text(&value)))
+                .map(|(key, value)| format!("{}: {}", plain_text(&key), nested_text(&value)))
                 .collect();
             format!("{{{}}}", entries.join(", "))
         }
@@ -120,7 +120,7 @@ fn inner_text(val: &ValueRef<'_>) -> String {
     }
 }
 
-/// Hours, minutes and seconds, or below a second the unit that fits: Go's way.
+/// Formats a duration as Go does: hours, minutes and seconds, or a smaller unit below one second.
 fn units(nanoseconds: i64) -> String {
     let magnitude = nanoseconds.unsigned_abs();
     let sign = if nanoseconds < 0 { "-" } else { "" };
@@ -152,13 +152,13 @@ fn scaled(value: u64, unit: u64) -> String {
     format!("{whole}.{}", digits.trim_end_matches('0'))
 }
 
-/// Decimal seconds with the shortest fraction.
+/// Formats a duration as decimal seconds with the shortest fraction.
 fn duration(nanoseconds: i64) -> String {
     let sign = if nanoseconds < 0 { "-" } else { "" };
     format!("{sign}{}s", scaled(nanoseconds.unsigned_abs(), 1_000_000_000))
 }
 
-/// RFC 3339 in UTC with the shortest fraction.
+/// Formats a timestamp as RFC 3339 in UTC with the shortest fraction.
 fn timestamp(at: Timestamp) -> String {
     Timestamp::new(at.seconds(), at.nanos()).map_or_else(String::new, |at| at.to_string())
 }

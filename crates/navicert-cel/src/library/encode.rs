@@ -1,15 +1,16 @@
-//! Base64 of the encoders extension: standard alphabet, written with padding, read with or without, line ends ignored.
+//! Base64 of the encoders extension: standard alphabet, encoded with padding; decoding accepts missing padding and
+//! ignores line breaks.
 
 use std::fmt;
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// The byte of the text where it stops being base64.
+/// The byte offset of the first invalid base64 character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("illegal base64 data at input byte {0}")]
 pub struct Base64Error(pub usize);
 
-/// The length of what [`write_base64`] writes for this many bytes.
+/// The encoded length of this many bytes.
 #[must_use]
 pub fn base64_len(bytes: usize) -> usize {
     bytes.div_ceil(3).saturating_mul(4)
@@ -27,13 +28,13 @@ pub fn write_base64(out: &mut impl fmt::Write, bytes: &[u8]) -> fmt::Result {
     Ok(())
 }
 
-/// At most this many bytes come out of a text of this length.
+/// Maximum number of bytes that a text of this length decodes to.
 #[must_use]
 pub fn decoded_len_limit(text: usize) -> usize {
     text.div_ceil(4).saturating_mul(3)
 }
 
-/// `base64.decode(text)`, appended to `out`; at an error `out` holds what was read so far.
+/// `base64.decode(text)`, appended to `out`. After an error, `out` holds the bytes decoded so far.
 pub fn read_base64(out: &mut Vec<u8>, text: &str) -> Result<(), Base64Error> {
     let mut symbols = text.bytes().enumerate().filter(|(_, byte)| !matches!(byte, b'\r' | b'\n'));
     let (mut bits, mut digits) = (0_u32, 0_usize);
@@ -46,7 +47,7 @@ pub fn read_base64(out: &mut Vec<u8>, text: &str) -> Result<(), Base64Error> {
             b'/' => 63,
             b'=' => {
                 let padding = symbols.try_fold(1, |count, (_, byte)| (byte == b'=').then_some(count + 1));
-                // Padding that does not fill the group is read as if none were allowed.
+                // Padding that does not complete the group is an error at the first padding character.
                 return match (digits, padding) {
                     (2, Some(2)) | (3, Some(1)) => finish(out, bits, digits, text.len()),
                     _ => Err(Base64Error(at)),
@@ -63,7 +64,7 @@ pub fn read_base64(out: &mut Vec<u8>, text: &str) -> Result<(), Base64Error> {
     finish(out, bits, digits, text.len())
 }
 
-/// The last group; bits that fill no byte are dropped, whatever they are.
+/// Decodes the last group; bits that do not fill a byte are ignored.
 fn finish(out: &mut Vec<u8>, bits: u32, digits: usize, length: usize) -> Result<(), Base64Error> {
     match digits {
         0 => {}
@@ -85,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn padding_is_optional_but_must_fit() {
+    fn decodes_with_valid_or_missing_padding() {
         // encoders_ext
         for (text, bytes) in [
             ("aGVsbG8=", Ok(&b"hello"[..])),
@@ -114,7 +115,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_reads_back(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
+        fn encoding_round_trips(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
             let mut text = String::new();
             write_base64(&mut text, &bytes).unwrap();
             prop_assert_eq!(text.len(), base64_len(bytes.len()));

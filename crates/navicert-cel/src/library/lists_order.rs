@@ -1,12 +1,12 @@
-//! Position and order functions of the lists extension; elements stay with the caller.
+//! Slicing and sorting for the lists extension. The functions compute positions; the caller holds the elements.
 
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// The longest list `lists.range` makes.
+/// Maximum length of the list returned by `lists.range`.
 pub const RANGE_LIMIT: i64 = 1_000_000;
 
-/// Why a function of the lists extension has no result.
+/// Why a function of the lists extension fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ListError {
     /// `slice(-1, 2)`
@@ -29,7 +29,7 @@ pub enum ListError {
     NegativeLevel,
 }
 
-/// `list.slice(start, end)`: the positions that are in it.
+/// `list.slice(start, end)`: the positions of the slice.
 pub fn slice(start: i64, end: i64, length: usize) -> Result<Range<usize>, ListError> {
     let (Ok(first), Ok(last)) = (usize::try_from(start), usize::try_from(end)) else {
         return Err(ListError::NegativeIndex(start, end));
@@ -40,7 +40,7 @@ pub fn slice(start: i64, end: i64, length: usize) -> Result<Range<usize>, ListEr
     if last > length { Err(ListError::SliceEnd(start, end, length)) } else { Ok(first..last) }
 }
 
-/// `lists.range(size)`: its elements are the numbers of the range.
+/// `lists.range(size)`: the range of its elements.
 pub fn range(size: i64) -> Result<Range<i64>, ListError> {
     match size {
         ..0 => Err(ListError::NegativeRange(size)),
@@ -49,18 +49,18 @@ pub fn range(size: i64) -> Result<Range<i64>, ListError> {
     }
 }
 
-/// `list.flatten(level)`: how many levels to open.
+/// `list.flatten(level)`: the number of levels to flatten.
 pub fn flatten_level(level: i64) -> Result<u64, ListError> {
     u64::try_from(level).map_err(|_| ListError::NegativeLevel)
 }
 
-/// Up to this many elements Go sorts by insertion, and with NaN among them the result shows it.
+/// Up to this many elements Go uses insertion sort, which is visible in the result if an element is NaN.
 const INSERTION_LIMIT: usize = 12;
 
-/// The positions of elements in ascending order, for `sort` and `sortBy`; equal elements keep their order.
+/// The positions of the elements in ascending order, for `sort` and `sortBy`. The sort is stable.
 ///
-/// `compare` may have no answer (NaN): the two then count as equal, which is no order at all. The standard sort may
-/// panic on that; insertion and merging do not care.
+/// `compare` returns `None` for NaN, which then counts as equal. That is not a total order, for which the standard
+/// sort may panic; insertion sort and merging do not.
 pub fn sorted_positions(
     length: usize,
     mut compare: impl FnMut(usize, usize) -> Option<Ordering>,
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slices_stay_within_the_list() {
+    fn slice_rejects_positions_outside_the_list() {
         for (start, end, result) in [
             (0, 2, Ok(0..2)),
             (3, 3, Ok(3..3)),
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_have_a_limit() {
+    fn range_rejects_invalid_lengths() {
         assert_eq!(range(3), Ok(0..3));
         assert_eq!(range(1_000_000), Ok(0..1_000_000));
         assert_eq!(range(-1).unwrap_err().to_string(), "lists.range: size must be non-negative, got -1");
@@ -138,15 +138,18 @@ mod tests {
     }
 
     #[test]
-    fn sorting_keeps_the_order_of_equals_and_survives_nan() {
+    fn sort_is_stable_and_accepts_nan() {
         let keys = [3, 1, 2, 1, 3];
         assert_eq!(sorted_positions(5, |left, right| Some(keys[left].cmp(&keys[right]))), [1, 3, 2, 0, 4]);
-        let few = [f64::NAN, 3.0, f64::NAN, 0.5, 1.0];
-        assert_eq!(sorted_positions(5, |left, right| few[left].partial_cmp(&few[right])), [0, 1, 2, 3, 4]);
-        let many: Vec<usize> = (0..100).map(|at| at * 37 % 10).collect();
-        let positions = sorted_positions(100, |left, right| Some(many[left].cmp(&many[right])));
+        let short = [f64::NAN, 3.0, f64::NAN, 0.5, 1.0];
+        assert_eq!(
+            sorted_positions(5, |left, right| short[left].partial_cmp(&short[right])),
+            [0, 1, 2, 3, 4]
+        );
+        let long: Vec<usize> = (0..100).map(|at| at * 37 % 10).collect();
+        let positions = sorted_positions(100, |left, right| Some(long[left].cmp(&long[right])));
         let mut expected: Vec<usize> = (0..100).collect();
-        expected.sort_by_key(|&at| many[at]);
+        expected.sort_by_key(|&at| long[at]);
         assert_eq!(positions, expected);
         let doubles: Vec<f64> =
             (0..60).map(|at| if at % 7 == 0 { f64::NAN } else { f64::from(at * 31 % 17) }).collect();

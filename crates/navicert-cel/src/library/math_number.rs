@@ -1,19 +1,19 @@
-//! The math extension over plain numbers. Functions that Rust's own methods implement (`ceil`, `floor`, `trunc`, `is_nan`,
+//! The math extension on plain numbers. Functions that are methods in Rust (`ceil`, `floor`, `trunc`, `is_nan`,
 //! `is_finite`, `&`, `|`, `^`, `!`) are not repeated here.
 
 use crate::number::Number;
 use std::cmp::Ordering;
 
-/// Why a function of the math extension has no result.
+/// Why a function of the math extension fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MathError {
-    /// `abs` of the least int.
+    /// `abs` of the minimum int.
     #[error("integer overflow")]
     Overflow,
-    /// A NaN among the candidates.
+    /// An argument is NaN.
     #[error("NaN values cannot be ordered: {0}")]
     NotOrdered(&'static str),
-    /// A shift by less than nothing.
+    /// A shift by a negative offset.
     #[error("{function}() negative offset: {offset}")]
     NegativeOffset {
         /// `math.bitShiftLeft` or `math.bitShiftRight`
@@ -23,12 +23,12 @@ pub enum MathError {
     },
 }
 
-/// `math.greatest`: the position of the first of the greatest, across types; `None` for no candidates.
+/// `math.greatest`: the position of the first greatest number, compared across types; `None` without arguments.
 pub fn greatest(candidates: impl IntoIterator<Item = Number>) -> Result<Option<usize>, MathError> {
     extreme(candidates, Ordering::Greater, MathError::NotOrdered("math.@max"))
 }
 
-/// `math.least`: the position of the first of the least, across types; `None` for no candidates.
+/// `math.least`: the position of the first least number, compared across types; `None` without arguments.
 pub fn least(candidates: impl IntoIterator<Item = Number>) -> Result<Option<usize>, MathError> {
     extreme(candidates, Ordering::Less, MathError::NotOrdered("math.@min"))
 }
@@ -51,7 +51,7 @@ fn extreme(
     Ok(best.map(|(position, _)| position))
 }
 
-/// `math.round`: to the nearest whole number, halves away from zero.
+/// `math.round`: to the nearest integer, ties away from zero.
 #[must_use]
 pub fn round(value: f64) -> f64 {
     value.round()
@@ -62,7 +62,7 @@ pub fn absolute_int(value: i64) -> Result<i64, MathError> {
     value.checked_abs().ok_or(MathError::Overflow)
 }
 
-/// `math.sign` of a double: -1, 0 or 1, and NaN of NaN.
+/// `math.sign` of a double: -1, 0 or 1; NaN for NaN.
 #[must_use]
 pub fn sign_double(value: f64) -> f64 {
     if value.is_nan() {
@@ -76,24 +76,24 @@ pub fn sign_double(value: f64) -> f64 {
     }
 }
 
-/// `math.sqrt` of any number: NaN of a negative one.
+/// `math.sqrt` of any number; NaN for a negative one.
 #[must_use]
 pub fn square_root(value: Number) -> f64 {
     value.as_double().sqrt()
 }
 
-/// `math.bitShiftLeft` of an int; 64 or more leaves nothing.
+/// `math.bitShiftLeft` of an int; 0 for an offset of 64 or more.
 pub fn shift_left_int(value: i64, offset: i64) -> Result<i64, MathError> {
     shift_left_uint(value.cast_unsigned(), offset).map(u64::cast_signed)
 }
 
-/// `math.bitShiftLeft` of a uint; 64 or more leaves nothing.
+/// `math.bitShiftLeft` of a uint; 0 for an offset of 64 or more.
 pub fn shift_left_uint(value: u64, offset: i64) -> Result<u64, MathError> {
     let bits = offset_bits("math.bitShiftLeft", offset)?;
     Ok(value.checked_shl(bits).unwrap_or(0))
 }
 
-/// `math.bitShiftRight` of an int, without sign extension: zeros come in from the left.
+/// `math.bitShiftRight` of an int, without sign extension.
 pub fn shift_right_int(value: i64, offset: i64) -> Result<i64, MathError> {
     shift_right_uint(value.cast_unsigned(), offset).map(u64::cast_signed)
 }
@@ -117,7 +117,7 @@ mod tests {
     use Number::{Double, Int, Uint};
 
     #[test]
-    fn the_first_of_equals_wins() {
+    fn extreme_is_the_first_of_equal_numbers() {
         // math_ext/greatest_*, math_ext/least_*
         assert_eq!(greatest([Int(1), Double(2.0)]), Ok(Some(1)));
         assert_eq!(greatest([Int(1), Double(1.0), Uint(1)]), Ok(Some(0)));
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn rounding_sign_and_root() {
+    fn round_sign_and_sqrt_match_cel_go() {
         for (value, rounded) in [(0.5, 1.0), (1.5, 2.0), (2.5, 3.0), (-0.5, -1.0), (-1.5, -2.0)] {
             assert_eq!(round(value), rounded);
         }
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn shifts_fill_with_zeros_and_never_panic() {
+    fn shifts_are_logical_and_accept_any_offset() {
         // math_ext/bit_shift_left_*, math_ext/bit_shift_right_*
         for (value, offset, left, right) in [
             (1, 2, 4, 0),

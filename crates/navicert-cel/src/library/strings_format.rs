@@ -1,8 +1,8 @@
-//! `template.format([arguments])`: the clauses of a template, and their rendering over any value that can show itself
-//! as a [`FormatArgument`].
+//! `template.format([arguments])`: parses the clauses of a format string and renders them for any value that
+//! implements [`FormatArgument`].
 //!
-//! There are two dialects. Kubernetes runs version 2 of the strings extension, which renders numbers in US
-//! style (`1,234.50`, `1.052033×10⁰³`, `∞`) and quotes strings inside lists; later versions render plainly.
+//! There are two dialects. Kubernetes uses version 2 of the strings extension, which renders numbers in US style
+//! (`1,234.50`, `1.052033×10⁰³`, `∞`) and quotes strings inside lists. Later versions do neither.
 
 use crate::instant::{DurationText, Timestamp};
 use crate::number::{DoubleText, Number};
@@ -13,10 +13,10 @@ mod number_text;
 
 pub use clause::{Clause, Piece, Pieces, Verb, pieces};
 
-/// Nesting of lists and maps that is rendered; more is [`FormatError::TooDeep`].
+/// Maximum nesting depth of lists and maps; beyond it rendering fails with [`FormatError::TooDeep`].
 const DEPTH_LIMIT: usize = 300;
 
-/// Which generation of the strings extension renders.
+/// The version of the strings extension to follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// Version 2, as in Kubernetes.
@@ -25,25 +25,25 @@ pub enum Dialect {
     Standard,
 }
 
-/// A value that can be formatted. Implemented by the engine's value.
+/// A value that can be formatted; implemented by [`crate::ValueRef`].
 pub trait FormatArgument: Clone {
-    /// What the value is.
+    /// The type and content of the value.
     fn view(&self) -> ArgumentView<'_>;
 
-    /// The name of its type, for messages: `int`, `google.protobuf.Duration`, `net.IP`.
+    /// The type name for messages: `int`, `google.protobuf.Duration`, `net.IP`.
     fn type_name(&self) -> String;
 
-    /// Calls `visit` with each element of a list, in order; stops at an error.
+    /// Calls `visit` for each element of a list, in order; stops at an error.
     fn elements(&self, visit: &mut dyn FnMut(Self) -> Result<(), FormatError>) -> Result<(), FormatError>;
 
-    /// Calls `visit` with each key and value of a map, in any order; stops at an error.
+    /// Calls `visit` for each key and value of a map, in any order; stops at an error.
     fn entries(
         &self,
         visit: &mut dyn FnMut(Self, Self) -> Result<(), FormatError>,
     ) -> Result<(), FormatError>;
 }
 
-/// What a [`FormatArgument`] is.
+/// The type and content of a [`FormatArgument`].
 #[derive(Clone, Copy, Debug)]
 pub enum ArgumentView<'a> {
     /// null
@@ -70,20 +70,20 @@ pub enum ArgumentView<'a> {
     List,
     /// map
     Map,
-    /// Anything else; it cannot be formatted.
+    /// Any other type; cannot be formatted.
     Other,
 }
 
-/// Why a template cannot be rendered, in cel-go's words.
+/// Why formatting fails, worded as in cel-go.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
-    /// A `%` at the end.
+    /// A `%` at the end of the format string.
     #[error("unexpected end of string")]
     UnexpectedEnd,
     /// More clauses than arguments.
     #[error("index {0} out of range")]
     MissingArgument(usize),
-    /// More arguments than clauses; only an error where the list is a literal.
+    /// More arguments than clauses; an error only for a literal list.
     #[error("too many arguments supplied to string.format (expected {expected}, got {got})")]
     TooManyArguments {
         /// Clauses in the template.
@@ -105,21 +105,21 @@ pub enum FormatError {
          integer: strconv.Atoi: parsing \"{0}\": {1}"
     )]
     Precision(String, &'static str),
-    /// More than 100, in the standard dialect.
+    /// The precision exceeds 100, in the standard dialect.
     #[error(
         "could not parse formatting clause: error while parsing precision: precision {0} exceeds maximum allowed \
          precision 100"
     )]
     PrecisionLimit(u64),
-    /// The clause is not for this type.
+    /// The clause does not support the type of the argument.
     #[error("error during formatting: {clause}, was given {given}")]
     Mismatch {
-        /// What the clause is for: [`Verb::domain`].
+        /// The types that the clause supports: [`Verb::domain`].
         clause: &'static str,
-        /// The name of the argument's type.
+        /// The type name of the argument.
         given: String,
     },
-    /// Bytes that are no text.
+    /// Bytes that are not valid UTF-8.
     #[error(
         "error during formatting: could not convert argument \"invalid UTF-8 in bytes, cannot convert to string\" to string"
     )]
@@ -127,10 +127,10 @@ pub enum FormatError {
     /// A map key that is neither string, bool nor integer.
     #[error("error during formatting: no formatting function for map key of type {0}")]
     MapKey(String),
-    /// Lists in lists in lists.
+    /// The nesting exceeds the depth limit.
     #[error("error during formatting: value is nested too deeply")]
     TooDeep,
-    /// The receiver of the text had enough.
+    /// The output exceeds its size limit.
     #[error("formatted text is too large")]
     TooLarge,
 }
@@ -141,10 +141,10 @@ impl From<fmt::Error> for FormatError {
     }
 }
 
-/// Renders `template` with `arguments` into `out`; arguments without a clause are ignored.
+/// Renders `template` with `arguments` into `out`; extra arguments are ignored.
 ///
-/// `out` ends the work by refusing to take more, which becomes [`FormatError::TooLarge`]. The keys of maps are
-/// rendered apart, to sort them: `key_limit` is the most bytes they may take.
+/// An error of `out` stops the rendering and becomes [`FormatError::TooLarge`]. Map keys are rendered separately
+/// for sorting, into at most `key_limit` bytes.
 pub fn format<V: FormatArgument>(
     out: &mut dyn Write,
     template: &str,
@@ -183,7 +183,9 @@ impl Renderer<'_> {
             (Verb::Decimal, ArgumentView::Uint(value)) => write!(self.out, "{value}")?,
             (Verb::Decimal, ArgumentView::Double(_)) if standard => return self.text(argument),
             (Verb::Fixed | Verb::Scientific, _) => {
-                let Some(value) = self.real(view) else { return Err(self.mismatch(clause.verb, argument)) };
+                let Some(value) = self.as_double(view) else {
+                    return Err(self.mismatch(clause.verb, argument));
+                };
                 match (clause.verb, standard) {
                     (Verb::Fixed, true) => number_text::fixed(self.out, value, clause.precision)?,
                     (Verb::Fixed, false) => number_text::grouped(self.out, value, clause.precision)?,
@@ -215,8 +217,9 @@ impl Renderer<'_> {
         Ok(())
     }
 
-    /// The double of a `%f` or `%e`. Kubernetes takes three words for it but no integers, the standard the reverse.
-    fn real(&self, view: ArgumentView<'_>) -> Option<f64> {
+    /// The double for `%f` or `%e`. Kubernetes accepts three special strings but no integers, the standard dialect
+    /// the reverse.
+    fn as_double(&self, view: ArgumentView<'_>) -> Option<f64> {
         let standard = self.dialect == Dialect::Standard;
         match view {
             ArgumentView::Double(value) => Some(value),
@@ -233,7 +236,7 @@ impl Renderer<'_> {
         FormatError::Mismatch { clause: verb.domain(self.dialect), given: argument.type_name() }
     }
 
-    /// `%s` of an argument itself.
+    /// `%s` of an argument.
     fn text<V: FormatArgument>(&mut self, argument: &V) -> Result<(), FormatError> {
         match (argument.view(), self.dialect) {
             (ArgumentView::Double(value), Dialect::Kubernetes) => write!(self.out, "{}", DoubleText(value))?,
@@ -250,7 +253,7 @@ impl Renderer<'_> {
         Ok(())
     }
 
-    /// `%s` of what stands inside a list or map; the standard makes no difference.
+    /// `%s` of an element of a list or map; in the standard dialect the same as for an argument.
     fn nested<V: FormatArgument>(&mut self, argument: &V, depth: usize) -> Result<(), FormatError> {
         if depth > DEPTH_LIMIT {
             return Err(FormatError::TooDeep);
@@ -299,7 +302,7 @@ impl Renderer<'_> {
         Ok(self.out.write_char(']')?)
     }
 
-    /// Entries are sorted by the text of their keys.
+    /// Entries are sorted by the rendered key.
     fn map<V: FormatArgument>(&mut self, map: &V, depth: usize) -> Result<(), FormatError> {
         let mut entries = Vec::new();
         map.entries(&mut |key, value| {
@@ -334,7 +337,7 @@ impl Renderer<'_> {
     }
 }
 
-/// Every byte that is no text becomes one replacement character, as Go reads it.
+/// Replaces each invalid byte with a replacement character, as Go does.
 fn lossy(out: &mut dyn Write, bytes: &[u8]) -> fmt::Result {
     bytes.utf8_chunks().try_for_each(|chunk| {
         out.write_str(chunk.valid())?;
@@ -342,7 +345,7 @@ fn lossy(out: &mut dyn Write, bytes: &[u8]) -> fmt::Result {
     })
 }
 
-/// A text that refuses to grow past a limit.
+/// A string writer with a size limit.
 struct LimitedText {
     text: String,
     left: usize,

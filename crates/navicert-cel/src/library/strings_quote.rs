@@ -1,9 +1,10 @@
-//! Two kinds of string quoting: `strings.quote` of the extension, and Go's own quoting, which `format` uses inside lists.
+//! Two kinds of string quoting: `strings.quote` of the extension, and Go's quoting, which `format` uses inside
+//! lists.
 
 use std::fmt::{self, Write};
 use std::sync::LazyLock;
 
-/// `strings.quote(text)`: quotes around, and backslashes before what CEL cannot have between quotes.
+/// `strings.quote(text)`: adds quotes and escapes the characters that are invalid in a CEL string literal.
 pub fn write_quoted(out: &mut impl Write, text: &str) -> fmt::Result {
     out.write_char('"')?;
     for symbol in text.chars() {
@@ -15,21 +16,22 @@ pub fn write_quoted(out: &mut impl Write, text: &str) -> fmt::Result {
     out.write_char('"')
 }
 
-/// The length in bytes of what [`write_quoted`] writes.
+/// The length in bytes of the output of [`write_quoted`].
 #[must_use]
 pub fn quoted_len(text: &str) -> usize {
-    // Every character that is escaped is ASCII and gets one byte more.
+    // Every escaped character is ASCII and takes one more byte.
     text.len() + 2 + text.chars().filter(|&symbol| short_escape(symbol).is_some()).count()
 }
 
-/// Quotes as Go's `strconv.Quote`: what does not print is written as `\x00`, `\u200b` or `\U0001f3fb`-like escapes.
+/// Quotes as Go's `strconv.Quote`: non-printable characters become escapes such as `\x00`, `\u200b` or
+/// `\U0001f3fb`.
 pub fn write_go_quoted(out: &mut impl Write, text: &str) -> fmt::Result {
     out.write_char('"')?;
     for symbol in text.chars() {
         if let Some(letter) = short_escape(symbol) {
             out.write_char('\\')?;
             out.write_char(letter)?;
-        } else if prints(symbol) {
+        } else if is_printable(symbol) {
             out.write_char(symbol)?;
         } else {
             match u32::from(symbol) {
@@ -57,8 +59,8 @@ fn short_escape(symbol: char) -> Option<char> {
     })
 }
 
-/// Letters, marks, numbers, punctuation, symbols and the plain space.
-fn prints(symbol: char) -> bool {
+/// Whether Go considers the character printable: letters, marks, numbers, punctuation, symbols and the ASCII space.
+fn is_printable(symbol: char) -> bool {
     if symbol.is_ascii() {
         return matches!(symbol, ' '..='~');
     }
@@ -72,7 +74,7 @@ static PRINTABLE: LazyLock<Vec<(char, char)>> = LazyLock::new(|| {
         Ok(HirKind::Class(Class::Unicode(set))) => {
             set.iter().map(|range| (range.start(), range.end())).collect()
         }
-        // The pattern is fixed and the tables are compiled in.
+        // Unreachable: the pattern is constant and the Unicode tables are compiled in.
         _ => Vec::new(),
     }
 });
@@ -82,7 +84,7 @@ mod tests {
     use super::{quoted_len, write_go_quoted, write_quoted};
 
     #[test]
-    fn quoting_escapes_what_cel_cannot_hold_and_no_more() {
+    fn quote_escapes_only_what_a_cel_literal_needs() {
         // string_ext/quote
         for (text, quoted) in [
             ("", r#""""#),
@@ -97,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn go_quoting_escapes_what_does_not_print() {
+    fn go_quoting_escapes_non_printable_characters() {
         for (text, quoted) in [
             ("\né\0😀\x7f\u{200b}", r#""\né\x00😀\x7f\u200b""#),
             ("\u{a0}\u{ad}\u{e000}\u{10ffff}\u{fffd}", "\"\\u00a0\\u00ad\\ue000\\U0010ffff\u{fffd}\""),

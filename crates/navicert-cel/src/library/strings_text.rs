@@ -1,25 +1,25 @@
-//! The strings extension over `&str`: positions count code points, results borrow where possible, and functions that
-//! build a string report its length beforehand.
+//! The strings extension on `&str`. Positions count code points, results borrow where possible, and for functions
+//! that build a string there is one that computes its length first.
 
 use std::fmt;
 
-/// A position outside of the text.
+/// An invalid position in a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PositionError {
-    /// No such position.
+    /// The position is out of range.
     #[error("index out of range: {0}")]
     OutOfRange(i64),
     /// The end comes before the start.
     #[error("invalid substring range. start: {start}, end: {end}")]
     Reversed {
-        /// Where the range starts.
+        /// Start of the range.
         start: i64,
-        /// Where it ends.
+        /// End of the range.
         end: i64,
     },
 }
 
-/// `text.charAt(index)`: one character, or none right at the end.
+/// `text.charAt(index)`: one character, or an empty string at the end.
 pub fn char_at(text: &str, index: i64) -> Result<&str, PositionError> {
     let rest = substring_from(text, index)?;
     let mut symbols = rest.chars();
@@ -42,15 +42,15 @@ pub fn substring(text: &str, start: i64, end: i64) -> Result<&str, PositionError
     Ok(rest.get(..length).unwrap_or(rest))
 }
 
-/// `text.indexOf(needle)`; -1 if it is not there.
+/// `text.indexOf(needle)`; -1 if absent.
 #[must_use]
 pub fn index_of(text: &str, needle: &str) -> i64 {
     text.find(needle).map_or(-1, |at| symbols_before(text, at))
 }
 
-/// `text.indexOf(needle, offset)`: the first occurrence at `offset` or later.
+/// `text.indexOf(needle, offset)`: the first occurrence at or after `offset`.
 ///
-/// An offset past the end finds nothing, except the empty text, which it finds at the end.
+/// An offset beyond the end finds only the empty string, at the end.
 pub fn index_of_from(text: &str, needle: &str, offset: i64) -> Result<i64, PositionError> {
     if offset < 0 {
         return Err(PositionError::OutOfRange(offset));
@@ -60,15 +60,15 @@ pub fn index_of_from(text: &str, needle: &str, offset: i64) -> Result<i64, Posit
     Ok(found.map_or(-1, |at| symbols_before(text, start + at)))
 }
 
-/// `text.lastIndexOf(needle)`; -1 if it is not there.
+/// `text.lastIndexOf(needle)`; -1 if absent.
 #[must_use]
 pub fn last_index_of(text: &str, needle: &str) -> i64 {
     text.rfind(needle).map_or(-1, |at| symbols_before(text, at))
 }
 
-/// `text.lastIndexOf(needle, offset)`: the last occurrence that starts at `offset` or before.
+/// `text.lastIndexOf(needle, offset)`: the last occurrence that starts at or before `offset`.
 ///
-/// An offset at the end or past it finds nothing, except the empty text, which it finds at the end.
+/// An offset at or beyond the end finds only the empty string, at the end.
 pub fn last_index_of_from(text: &str, needle: &str, offset: i64) -> Result<i64, PositionError> {
     if offset < 0 {
         return Err(PositionError::OutOfRange(offset));
@@ -76,20 +76,21 @@ pub fn last_index_of_from(text: &str, needle: &str, offset: i64) -> Result<i64, 
     let Some(start) = byte_position(text, offset).filter(|&at| at < text.len() || needle.is_empty()) else {
         return Ok(if needle.is_empty() { symbols_before(text, text.len()) } else { -1 });
     };
-    // The occurrence may reach past the offset; only its start counts.
+    // The occurrence may extend past the offset; only its start counts.
     let end = (start + needle.len()).min(text.len());
     let found = text.as_bytes().get(..end).and_then(|head| find_last(head, needle.as_bytes()));
     Ok(found.map_or(-1, |at| symbols_before(text, at)))
 }
 
-/// `text.split(separator)` with `limit` -1, or `text.split(separator, limit)`: at most that many parts, the last with
-/// all that is left; 0 gives none, a negative limit all. The empty separator separates every character.
+/// `text.split(separator)` with `limit` -1, or `text.split(separator, limit)`: at most `limit` parts, the last one
+/// with the rest of the text; 0 returns no parts, a negative limit all. An empty separator splits at every
+/// character.
 pub fn split<'t>(text: &'t str, separator: &'t str, limit: i64) -> Split<'t> {
     let nothing = limit == 0 || text.is_empty() && separator.is_empty();
     Split { rest: (!nothing).then_some(text), separator, left: u64::try_from(limit).unwrap_or(u64::MAX) }
 }
 
-/// The parts of [`split`].
+/// Iterator over the parts of [`split`].
 #[derive(Clone, Debug)]
 pub struct Split<'t> {
     rest: Option<&'t str>,
@@ -125,7 +126,7 @@ impl<'t> Iterator for Split<'t> {
     }
 }
 
-/// The length in bytes of what [`write_replaced`] writes; `usize::MAX` if it does not fit into one.
+/// The length in bytes of the output of [`write_replaced`]; `usize::MAX` on overflow.
 #[must_use]
 pub fn replaced_len(text: &str, old: &str, new: &str, limit: i64) -> usize {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -136,13 +137,13 @@ pub fn replaced_len(text: &str, old: &str, new: &str, limit: i64) -> usize {
     } else {
         text.matches(old).take(limit).count()
     };
-    // What is removed is part of the text, so the subtraction comes first and cannot fail.
+    // The removed bytes are part of the text, so subtracting them first cannot underflow.
     let kept = text.len().saturating_sub(matches.saturating_mul(old.len()));
     new.len().checked_mul(matches).and_then(|added| added.checked_add(kept)).unwrap_or(usize::MAX)
 }
 
-/// `text.replace(old, new)` with `limit` -1, or `text.replace(old, new, limit)`: the first `limit` occurrences, all if
-/// negative. The empty `old` occurs before every character and at the end.
+/// `text.replace(old, new)` with `limit` -1, or `text.replace(old, new, limit)`: replaces the first `limit`
+/// occurrences, or all if negative. An empty `old` occurs before every character and at the end.
 pub fn write_replaced(
     out: &mut impl fmt::Write,
     text: &str,
@@ -161,28 +162,28 @@ pub fn write_replaced(
     out.write_str(rest)
 }
 
-/// `text.trim()`: without white space at both ends, as Unicode defines it.
+/// `text.trim()`: removes Unicode white space at both ends.
 #[must_use]
 pub fn trim(text: &str) -> &str {
     text.trim()
 }
 
-/// `text.lowerAscii()`: as long as the text. For a text in place there is [`str::make_ascii_lowercase`].
+/// `text.lowerAscii()`; the length is unchanged. [`str::make_ascii_lowercase`] works in place.
 pub fn write_lower_ascii(out: &mut impl fmt::Write, text: &str) -> fmt::Result {
     text.chars().try_for_each(|symbol| out.write_char(symbol.to_ascii_lowercase()))
 }
 
-/// `text.upperAscii()`: as long as the text. For a text in place there is [`str::make_ascii_uppercase`].
+/// `text.upperAscii()`; the length is unchanged. [`str::make_ascii_uppercase`] works in place.
 pub fn write_upper_ascii(out: &mut impl fmt::Write, text: &str) -> fmt::Result {
     text.chars().try_for_each(|symbol| out.write_char(symbol.to_ascii_uppercase()))
 }
 
-/// `text.reverse()`: as long as the text.
+/// `text.reverse()`; the length is unchanged.
 pub fn write_reversed(out: &mut impl fmt::Write, text: &str) -> fmt::Result {
     text.chars().rev().try_for_each(|symbol| out.write_char(symbol))
 }
 
-/// The length in bytes of `list.join(separator)` for parts of these lengths; `usize::MAX` if it does not fit into one.
+/// The length in bytes of `list.join(separator)` for parts of these lengths; `usize::MAX` on overflow.
 #[must_use]
 pub fn joined_len(parts: impl IntoIterator<Item = usize>, separator: &str) -> usize {
     let (mut length, mut between) = (0_usize, 0);
@@ -193,7 +194,7 @@ pub fn joined_len(parts: impl IntoIterator<Item = usize>, separator: &str) -> us
     length
 }
 
-/// The byte where the code point `index` starts, the end of the text included.
+/// The byte offset of the code point `index`; the end of the text is included.
 fn byte_position(text: &str, index: i64) -> Option<usize> {
     let index = usize::try_from(index).ok()?;
     if index > text.len() {
@@ -210,12 +211,13 @@ fn symbols_before(text: &str, at: usize) -> i64 {
     i64::try_from(if head.is_ascii() { head.len() } else { head.chars().count() }).unwrap_or(i64::MAX)
 }
 
-/// The last occurrence in bytes that may be cut within a character; both sides are UTF-8, so a match is whole.
+/// The last occurrence in bytes that may end inside a character. Both inputs start as UTF-8, so a match is aligned
+/// to characters.
 fn find_last(text: &[u8], needle: &[u8]) -> Option<usize> {
     if needle.is_empty() {
         return Some(text.len());
     }
-    // The standard search wants text: drop the bytes of a character that was cut at the end.
+    // The standard search needs `&str`: drop an incomplete character at the end.
     let whole = match std::str::from_utf8(text) {
         Ok(whole) => whole,
         Err(cut) => text.get(..cut.valid_up_to()).and_then(|head| std::str::from_utf8(head).ok())?,

@@ -1,10 +1,10 @@
-//! Reads a double from text with the grammar of Go's `strconv.ParseFloat`, which `double("...")` uses: decimal and
+//! Parses a double with the grammar of Go's `strconv.ParseFloat`, which `double("...")` uses: decimal and
 //! hexadecimal, underscores between digits, `inf`, `infinity` and `nan` in any case.
 
 use crate::stack_text::StackText;
 use std::fmt::Write as _;
 
-/// The double that `text` spells; `None` if it spells none or one beyond the range of doubles.
+/// Parses a double; `None` for invalid text and out of range.
 #[must_use]
 pub fn parse_double(text: &str) -> Option<f64> {
     if text.eq_ignore_ascii_case("nan") {
@@ -35,7 +35,7 @@ fn finite(text: &str) -> Option<f64> {
     }
 }
 
-/// Every underscore stands between two digits; after a base prefix one may come first.
+/// Checks that every underscore is between two digits; one may also follow a base prefix.
 fn underscores_separate_digits(text: &str, hex: bool) -> Option<()> {
     let digit = |byte: u8| if hex { byte.is_ascii_hexdigit() } else { byte.is_ascii_digit() };
     let mut after_digit = hex;
@@ -76,7 +76,7 @@ fn digits(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_')
 }
 
-/// A signed decimal exponent, held at ±1,000,000 where more makes no difference.
+/// Parses a signed decimal exponent, limited to ±1,000,000, beyond which the result does not change.
 fn exponent_value(text: &str) -> Option<i64> {
     let (negative, unsigned) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -92,7 +92,7 @@ fn exponent_value(text: &str) -> Option<i64> {
     Some(if negative { -magnitude } else { magnitude })
 }
 
-/// `h.hhh p ±d` after the prefix; the exponent is obligatory.
+/// Parses `h.hhh p ±d` after the prefix; the exponent is required.
 fn hexadecimal(text: &str) -> Option<f64> {
     let at = text.find(['p', 'P'])?;
     let (mantissa, rest) = text.split_at_checked(at)?;
@@ -108,7 +108,8 @@ fn hexadecimal(text: &str) -> Option<f64> {
                 } else {
                     bits = bits << 4 | u64::from(digit);
                 }
-                // A digit beyond the 64 kept ones still scales the whole part; a kept fraction digit scales back.
+                // A whole-part digit that does not fit in the 64 bits still scales up; a fraction digit that does
+                // scales down.
                 exponent = exponent.saturating_add(match (full, in_fraction) {
                     (true, false) => 4,
                     (false, true) => -4,
@@ -123,14 +124,14 @@ fn hexadecimal(text: &str) -> Option<f64> {
     any_digit.then(|| scale(bits, sticky, exponent))
 }
 
-/// `bits × 2^exponent` rounded once, half to even; `sticky` says that lower bits were dropped.
+/// `bits × 2^exponent`, rounded once, ties to even; `sticky` is set if lower bits were dropped.
 #[expect(clippy::cast_precision_loss, reason = "at most 53 bits are left when converted")]
 fn scale(bits: u64, sticky: bool, exponent: i64) -> f64 {
     if bits == 0 {
         return 0.0;
     }
     let length = i64::from(64 - bits.leading_zeros());
-    // Below 2^-1022 doubles have a fixed last bit, 2^-1074.
+    // Below 2^-1022 the last bit of a double is fixed at 2^-1074.
     let drop = (length - 53).max(-1074 - exponent).max(0);
     let rounded = if drop > 64 {
         0
@@ -144,7 +145,7 @@ fn scale(bits: u64, sticky: bool, exponent: i64) -> f64 {
     };
     let mut value = rounded as f64;
     let mut power = exponent.saturating_add(drop).clamp(-4000, 4000);
-    // Each step is exact: the value has no bits that the target range cannot hold, or it overflows for good.
+    // Each step is exact, or the final result overflows.
     while power != 0 && value.is_finite() {
         let step = power.clamp(-1000, 1000);
         value *= 2_f64.powi(i32::try_from(step).unwrap_or(0));

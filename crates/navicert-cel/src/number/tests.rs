@@ -1,4 +1,4 @@
-//! What cel-go does with numbers, as tables.
+//! Tables of cel-go's results for numbers.
 
 use super::{
     DoubleText, Number, int_from_double, parse_bool, parse_double, parse_int, parse_uint, uint_from_double,
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::cmp::Ordering;
 
 #[test]
-fn a_double_is_written_with_the_shortest_digits_and_an_early_exponent() {
+fn formats_doubles_with_the_shortest_digits() {
     // S76
     for (value, text) in [
         (1.0, "1"),
@@ -42,7 +42,7 @@ fn a_double_is_written_with_the_shortest_digits_and_an_early_exponent() {
 }
 
 #[test]
-fn text_becomes_a_double_by_the_grammar_of_go() {
+fn parses_doubles_with_the_grammar_of_go() {
     for (text, value) in [
         ("1_000", Some(1000.0)),
         ("0x1_0p0", Some(16.0)),
@@ -91,7 +91,7 @@ fn text_becomes_a_double_by_the_grammar_of_go() {
 }
 
 #[test]
-fn text_becomes_an_integer_only_when_it_is_all_digits() {
+fn parses_integers_from_digits_only() {
     for (text, int, uint) in [
         ("5", Some(5), Some(5)),
         ("+5", Some(5), None),
@@ -114,7 +114,7 @@ fn text_becomes_an_integer_only_when_it_is_all_digits() {
 }
 
 #[test]
-fn only_twelve_words_are_booleans() {
+fn parses_twelve_spellings_of_booleans() {
     for word in ["1", "t", "T", "true", "TRUE", "True"] {
         assert_eq!(parse_bool(word), Some(true));
     }
@@ -127,7 +127,7 @@ fn only_twelve_words_are_booleans() {
 }
 
 #[test]
-fn doubles_outside_the_open_range_are_not_integers() {
+fn rejects_doubles_outside_the_integer_range() {
     for (value, int, uint) in [
         (-9_223_372_036_854_775_808.0, None, None),
         (9_223_372_036_854_775_807.0, None, Some(9_223_372_036_854_775_808)),
@@ -168,7 +168,7 @@ fn integers_and_doubles_compare_as_doubles() {
 }
 
 #[test]
-fn a_double_is_an_index_only_when_it_is_whole() {
+fn only_integral_doubles_are_indexes() {
     assert_eq!(Number::Double(2.0).lossless_int(), Some(2));
     assert_eq!(Number::Double(2.5).lossless_int(), None);
     assert_eq!(Number::Uint(u64::MAX).lossless_int(), None);
@@ -178,7 +178,7 @@ fn a_double_is_an_index_only_when_it_is_whole() {
 
 proptest! {
     #[test]
-    fn a_double_reads_back_from_its_text(bits in any::<u64>()) {
+    fn double_round_trips_through_text(bits in any::<u64>()) {
         let value = f64::from_bits(bits);
         let text = DoubleText(value).to_string();
         prop_assert!(text.len() <= super::DOUBLE_TEXT_LIMIT);
@@ -187,7 +187,7 @@ proptest! {
     }
 
     #[test]
-    fn plain_digits_read_back_too(bits in any::<u64>()) {
+    fn plain_digits_round_trip(bits in any::<u64>()) {
         let value = f64::from_bits(bits);
         prop_assume!(value.is_finite());
         let text = super::PlainDouble(value).to_string();
@@ -197,14 +197,14 @@ proptest! {
     }
 
     #[test]
-    fn a_hexadecimal_mantissa_is_rounded_as_the_hardware_rounds(bits in any::<u64>(), shift in 0_i32..900) {
+    fn hexadecimal_doubles_round_to_nearest_even(bits in any::<u64>(), shift in 0_i32..900) {
         #[expect(clippy::cast_precision_loss, reason = "the oracle's rounding")]
         let expected = bits as f64 * 2_f64.powi(-shift);
         prop_assert_eq!(parse_double(&format!("0x{bits:x}p-{shift}")), Some(expected));
     }
 
     #[test]
-    fn no_text_is_too_strange(text in "[-+]?[0-9a-fA-FxXpPeE_.]{0,12}") {
+    fn parsing_doubles_never_panics(text in "[-+]?[0-9a-fA-FxXpPeE_.]{0,12}") {
         let value = parse_double(&text);
         if let (Some(value), Ok(standard)) = (value, text.parse::<f64>()) {
             prop_assert!(value == standard || value.is_nan());

@@ -1,4 +1,4 @@
-//! Plans aggregate literals and loops. A literal of constants becomes a constant.
+//! Plans aggregate literals and comprehensions. A literal with constant parts becomes a constant.
 
 use super::{FieldStep, Loop, Planned, Planner, Range, Step, StepId, number};
 use crate::syntax::ast::{NodeId, Run, Text};
@@ -26,7 +26,7 @@ impl Planner<'_> {
         Ok(self.push(Step::List { elements, optional }, node))
     }
 
-    /// The values of nodes that are all literals: a long list of them takes no steps.
+    /// The values of nodes that are all literals, without planning a step for each.
     fn literals(&self, nodes: Run) -> Option<Vec<Value>> {
         let nodes = self.tree.children(nodes);
         let mut values = Vec::with_capacity(nodes.len());
@@ -55,7 +55,7 @@ impl Planner<'_> {
                 pairs.iter().take(index).any(|other| key_equal(other.0.as_val(), pair.0.as_val()))
             };
             let unhashable = pairs.iter().any(|pair| matches!(pair.0, Value::Bytes(_)));
-            // The suite wants odd and repeated keys refused when the literal is evaluated.
+            // The conformance suite expects invalid and repeated keys to fail at evaluation.
             let refused = match self.plan.scope.is_standard() {
                 true => bad || pairs.iter().enumerate().any(repeated),
                 false => unhashable,
@@ -77,7 +77,7 @@ impl Planner<'_> {
             .into_iter()
             .find(|candidate| scope.objects.get(&**candidate).is_some_and(|object| object.constructible));
         let Some(found) = found else {
-            return Err(self.problem(node, format!("unknown type: {written}")));
+            return Err(self.error_at(node, format!("unknown type: {written}")));
         };
         let mut steps = Vec::new();
         for field in self.tree.fields(fields) {
@@ -96,7 +96,7 @@ impl Planner<'_> {
     pub(super) fn fold(&mut self, node: NodeId, index: u32) -> Planned<StepId> {
         let tree = self.tree;
         let Some(fold) = tree.fold(index) else {
-            return Err(self.problem(node, "unknown fold".to_owned()));
+            return Err(self.error_at(node, "unknown fold".to_owned()));
         };
         let range = self.step(fold.range)?;
         let depth = self.locals.len();
@@ -115,7 +115,8 @@ impl Planner<'_> {
         self.locals.truncate(depth);
         let constant_body = self.value_of(body).is_some();
         let two = fold.second.is_some();
-        let planned = Loop { kind: fold.kind, range, slot, two, filter, body, constant_body, quick: None };
+        let planned =
+            Loop { kind: fold.kind, range, slot, two, filter, body, constant_body, fast_body: None };
         self.plan.loops.push(planned);
         let index = number(self.plan.loops.len() - 1);
         Ok(self.push(Step::Fold(index), node))

@@ -1,4 +1,4 @@
-//! Plans calls: operators become their own steps, all other calls a call of an overload.
+//! Plans calls: operators have their own steps; other calls become a call of an overload.
 
 use super::{Arithmetic, Key, Order, Planned, Planner, Qualifier, Step, StepId, number};
 use crate::check::Reference;
@@ -8,11 +8,11 @@ use crate::syntax::ast::{NodeId, Run, Text};
 use crate::value::Value;
 use std::sync::Arc;
 
-/// What a call was resolved to.
+/// The function that a call resolved to.
 struct Resolved {
     function: Option<u32>,
     overload: Option<u32>,
-    /// The receiver is an argument, not part of the name.
+    /// The receiver is an argument, not part of the function name.
     receiver: bool,
     rule: Rule,
 }
@@ -59,7 +59,8 @@ impl Planner<'_> {
         Ok(self.push(Step::Call { function, overload, args, rule: resolved.rule, lazy }, node))
     }
 
-    /// Tries a constant pattern of `find` and `findAll`; calls with one are planned differently upstream.
+    /// Compiles a constant pattern of `find` or `findAll`, to report errors at compile time; cel-go plans such
+    /// calls differently.
     fn compile_pattern(&mut self, node: NodeId, name: &str, steps: &[StepId]) -> Planned<bool> {
         if !matches!(name, "find" | "findAll") || steps.len() < 2 {
             return Ok(steps.len() > 2);
@@ -68,11 +69,11 @@ impl Planner<'_> {
         match pattern.map(functions::regex::compile) {
             None => Ok(steps.len() > 2),
             Some(Ok(_)) => Ok(true),
-            Some(Err(error)) => Err(self.problem(node, error.to_string())),
+            Some(Err(error)) => Err(self.error_at(node, error.to_string())),
         }
     }
 
-    /// Whether the overload is only known when the arguments are: such calls take their arguments one by one.
+    /// Whether the overload is chosen at run time. Such calls evaluate their arguments one by one.
     fn is_dispatched(&self, function: u32, resolved: &Resolved) -> bool {
         let declared = self.plan.scope.functions.get(function);
         let overloads = declared.map_or(&[][..], |declared| &declared.overloads);
@@ -80,17 +81,17 @@ impl Planner<'_> {
         self.checked.is_some() && resolved.overload.is_none() && with_code > 1
     }
 
-    /// Unchecked calls of a known function with a number of arguments that it never takes.
+    /// Rejects an unchecked call of a known function with an unsupported number of arguments.
     fn check_arity(&self, node: NodeId, name: &str, function: u32, count: usize) -> Planned<()> {
         let Some(declared) = self.plan.scope.functions.get(function) else { return Ok(()) };
         let known = declared.overloads.iter().any(|overload| {
-            let wanted = overload.guards.len();
-            wanted == count || wanted > 2 || count > 2
+            let expected = overload.guards.len();
+            expected == count || expected > 2 || count > 2
         });
         if self.checked.is_some() || self.plan.scope.is_standard() || known {
             return Ok(());
         }
-        Err(self.problem(node, format!("no such overload: {name}")))
+        Err(self.error_at(node, format!("no such overload: {name}")))
     }
 
     fn resolve_call(&self, node: NodeId, name: &str, target: Option<NodeId>) -> Resolved {
@@ -99,7 +100,9 @@ impl Planner<'_> {
             if let Reference::Function { function, overload, qualified } = *checked.reference(node) {
                 let rule = match overload.and_then(|overload| scope.functions.overload(function, overload)) {
                     Some(overload) => overload.rule,
-                    None => Rule::of_name(scope.functions.get(function).map_or(name, |found| &found.name)),
+                    None => {
+                        Rule::for_function(scope.functions.get(function).map_or(name, |found| &found.name))
+                    }
                 };
                 return Resolved { function: Some(function), overload, receiver: !qualified, rule };
             }
@@ -107,16 +110,16 @@ impl Planner<'_> {
             let full = format!("{prefix}.{name}");
             for candidate in scope.candidates(&full) {
                 if let Some(function) = scope.functions.find(&candidate) {
-                    let rule = Rule::of_name(&candidate);
+                    let rule = Rule::for_function(&candidate);
                     return Resolved { function: Some(function), overload: None, receiver: false, rule };
                 }
             }
         }
         let function = scope.candidates(name).iter().find_map(|candidate| scope.functions.find(candidate));
-        Resolved { function, overload: None, receiver: true, rule: Rule::of_name(name) }
+        Resolved { function, overload: None, receiver: true, rule: Rule::for_function(name) }
     }
 
-    /// The rule of the single overload a checked operator resolved to.
+    /// The cost rule of the overload that a checked operator resolved to.
     fn operator_rule(&self, node: NodeId, name: &str) -> Rule {
         self.resolve_call(node, name, None).rule
     }
@@ -126,7 +129,7 @@ impl Planner<'_> {
         Ok(Some((self.step(left)?, self.step(right)?)))
     }
 
-    /// Operators that have steps of their own.
+    /// Plans an operator with its own step.
     fn operator(&mut self, node: NodeId, name: &str, nodes: &[NodeId]) -> Planned<Option<StepId>> {
         let arithmetic = match name {
             "_+_" => Some(Arithmetic::Add),
@@ -209,7 +212,7 @@ impl Planner<'_> {
             },
             other if !self.plan.scope.is_standard() => {
                 let message = format!("invalid qualifier type: {}", other.as_val().type_name());
-                Err(self.problem(node, message))
+                Err(self.error_at(node, message))
             }
             _ => Ok(Key::Step(step)),
         }
@@ -239,7 +242,7 @@ impl Planner<'_> {
         Ok(self.push(Step::In { item, collection, rule }, node))
     }
 
-    /// Calls that are more than calls: optional defaults evaluate lazily, constant patterns compile now.
+    /// Plans calls with special evaluation: lazy optional defaults and constant patterns.
     fn special(
         &mut self,
         node: NodeId,
@@ -259,7 +262,7 @@ impl Planner<'_> {
                 let Some(Value::String(pattern)) = self.value_of(pattern) else { return Ok(None) };
                 let pattern = pattern.clone();
                 let compiled = functions::regex::compile(&pattern)
-                    .map_err(|error| self.problem(node, error.to_string()))?;
+                    .map_err(|error| self.error_at(node, error.to_string()))?;
                 self.plan.patterns.push(compiled);
                 let size = number(pattern.chars().count());
                 let pattern = number(self.plan.patterns.len() - 1);

@@ -8,7 +8,7 @@ const CONVERSIONS: [&str; 10] =
     ["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"];
 
 impl Planner<'_> {
-    /// The value of a conversion of a constant.
+    /// Evaluates the conversion of a constant.
     pub(super) fn fold_conversion(
         &mut self,
         node: NodeId,
@@ -39,9 +39,9 @@ impl Planner<'_> {
         };
         match result {
             Ok(value) => Ok(Some(self.constant(value, node))),
-            // The suite expects a conversion that fails to fail when evaluated.
+            // The conformance suite expects a failing conversion to fail at evaluation.
             Err(_) if scope.is_standard() => Ok(None),
-            Err(message) => Err(self.problem(node, message)),
+            Err(message) => Err(self.error_at(node, message)),
         }
     }
 }

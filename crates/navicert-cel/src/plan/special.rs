@@ -6,51 +6,52 @@ use crate::cost::{self, Rule};
 use crate::syntax::ast::FoldKind;
 use crate::value::{Value, fingerprint};
 
-/// Where a text is looked for in another.
+/// Where a substring must occur in a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Anchor {
     Start,
     End,
     Anywhere,
 }
 
-impl Place {
-    /// Whether the part is there.
+impl Anchor {
+    /// Whether `part` occurs in `text` at this position.
     #[inline]
-    pub(crate) fn is_in(self, text: &str, part: &str) -> bool {
+    pub(crate) fn matches(self, text: &str, part: &str) -> bool {
         match self {
-            Place::Start => text.starts_with(part),
-            Place::End => text.ends_with(part),
-            Place::Anywhere => text.contains(part),
+            Anchor::Start => text.starts_with(part),
+            Anchor::End => text.ends_with(part),
+            Anchor::Anywhere => text.contains(part),
         }
     }
 }
 
-/// What the body of a loop mostly does to its variable; each with an entry of the constant table.
+/// A loop body with a fast path; each refers to an entry of the constant table.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Body {
-    /// See [`Step::Affix`].
-    Test { place: Place, part: u32, tenth: u32, negated: bool },
-    /// The constant and the variable, put together; which of them is first.
+pub(crate) enum FastBody {
+    /// A substring test of the iteration variable, see [`Step::SubstringTest`].
+    Test { anchor: Anchor, part: u32, tenth: u32, negated: bool },
+    /// Concatenation of a constant and the iteration variable; `is_first` is set if the constant is the left
+    /// operand.
     Join { constant: u32, is_first: bool },
 }
 
 impl Plan {
-    /// Puts special steps in the place of those that have them.
-    pub(super) fn specialise(&mut self) {
+    /// Replaces steps by their specialized forms.
+    pub(super) fn specialize(&mut self) {
         for index in 0..self.steps.len() {
             let Some(&general) = self.steps.get(index) else { continue };
             let Some(special) = self.special(general) else { continue };
-            self.generals.push(general);
+            self.general_steps.push(general);
             if let Some(step) = self.steps.get_mut(index) {
                 *step = special;
             }
         }
-        self.generals.shrink_to_fit();
+        self.general_steps.shrink_to_fit();
         for index in 0..self.loops.len() {
-            let quick = self.loops.get(index).and_then(|fold| self.body(fold));
+            let fast_body = self.loops.get(index).and_then(|fold| self.body(fold));
             if let Some(fold) = self.loops.get_mut(index) {
-                fold.quick = quick;
+                fold.fast_body = fast_body;
             }
         }
     }
@@ -59,8 +60,8 @@ impl Plan {
         self.steps.get(id.0 as usize).copied()
     }
 
-    /// What is quick about the body of a loop.
-    fn body(&self, fold: &Loop) -> Option<Body> {
+    /// The fast path for the body of a loop, if any.
+    fn body(&self, fold: &Loop) -> Option<FastBody> {
         let is_variable = |id| matches!(self.step(id), Some(Step::Local(slot)) if slot == fold.slot);
         let (body, negated) = match self.step(fold.body)? {
             Step::Not(operand) => (self.step(operand)?, true),
@@ -68,20 +69,20 @@ impl Plan {
         };
         match (fold.kind, body) {
             _ if fold.two || fold.filter.is_some() => None,
-            (FoldKind::All | FoldKind::Exists, Step::Affix { place, text, part, tenth, .. })
+            (FoldKind::All | FoldKind::Exists, Step::SubstringTest { anchor, text, part, tenth, .. })
                 if is_variable(text) =>
             {
-                Some(Body::Test { place, part, tenth, negated })
+                Some(FastBody::Test { anchor, part, tenth, negated })
             }
             (
                 FoldKind::List,
                 Step::Arithmetic { operator: Arithmetic::Add, left, right, rule: Rule::Concatenate },
             ) if !negated => match (self.step(left)?, self.step(right)?) {
                 (Step::Constant(constant), _) if is_variable(right) => {
-                    Some(Body::Join { constant, is_first: true })
+                    Some(FastBody::Join { constant, is_first: true })
                 }
                 (_, Step::Constant(constant)) if is_variable(left) => {
-                    Some(Body::Join { constant, is_first: false })
+                    Some(FastBody::Join { constant, is_first: false })
                 }
                 _ => None,
             },
@@ -89,19 +90,19 @@ impl Plan {
         }
     }
 
-    /// The step that a special one stands for; of any other, itself.
+    /// The general form of a specialized step; any other step is returned unchanged.
     pub(crate) fn general<'p>(&'p self, step: &'p Step) -> &'p Step {
         match *step {
-            Step::Field { general, .. } | Step::Affix { general, .. } => {
-                self.generals.get(general as usize).unwrap_or(step)
+            Step::Field { general, .. } | Step::SubstringTest { general, .. } => {
+                self.general_steps.get(general as usize).unwrap_or(step)
             }
             _ => step,
         }
     }
 
-    /// The special step that stands for another; the general one is the next in its table.
+    /// The specialized form of a step; it refers to the next entry of the table of general steps.
     fn special(&self, step: Step) -> Option<Step> {
-        let general = number(self.generals.len());
+        let general = number(self.general_steps.len());
         match step {
             Step::Select { base, qualifiers } => {
                 let Step::Variable(variable) = *self.steps.get(base.0 as usize)? else { return None };
@@ -116,10 +117,10 @@ impl Plan {
             }
             Step::Call { function, overload: Some(overload), args, rule, lazy: false } => {
                 let name = &*self.scope.functions.get(function)?.name;
-                let place = match (name, rule) {
-                    ("startsWith", Rule::ScanSecond) => Place::Start,
-                    ("endsWith", Rule::ScanSecond) => Place::End,
-                    ("contains", Rule::Contains) => Place::Anywhere,
+                let anchor = match (name, rule) {
+                    ("startsWith", Rule::ScanSecond) => Anchor::Start,
+                    ("endsWith", Rule::ScanSecond) => Anchor::End,
+                    ("contains", Rule::Contains) => Anchor::Anywhere,
                     _ => return None,
                 };
                 self.scope.functions.overload(function, overload)?.body?;
@@ -128,7 +129,7 @@ impl Plan {
                 let Step::Constant(part) = *self.steps.get(part.0 as usize)? else { return None };
                 let Value::String(constant) = self.constants.get(part as usize)? else { return None };
                 let tenth = u32::try_from(cost::tenth(cost::characters(constant))).ok()?;
-                Some(Step::Affix { place, text, part, tenth, general })
+                Some(Step::SubstringTest { anchor, text, part, tenth, general })
             }
             _ => None,
         }

@@ -1,17 +1,17 @@
 //! The steps of a program: small `Copy` values that refer to tables of the plan by index.
 
-use super::special::{Body, Place};
+use super::special::{Anchor, FastBody};
 use crate::cost::Rule;
 use crate::syntax::ast::{FoldKind, Run};
 
-/// Number of a step.
+/// Index of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StepId(pub(crate) u32);
 
-/// A run in one of the plan's tables.
+/// A range of one of the plan's tables.
 pub(crate) type Range = Run;
 
-/// Arithmetic of two operands.
+/// Binary arithmetic operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arithmetic {
     Add,
@@ -21,7 +21,7 @@ pub(crate) enum Arithmetic {
     Modulo,
 }
 
-/// Order comparisons.
+/// Ordering operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
     Less,
@@ -48,13 +48,13 @@ pub(crate) enum Step {
     Constant(u32),
     Variable(u32),
     Local(u32),
-    /// A name nothing is known about; an entry of the text table.
+    /// An unresolved name; an entry of the text table.
     Unknown(u32),
     Select {
         base: StepId,
         qualifiers: Range,
     },
-    /// The last qualifier is only tested for presence.
+    /// A presence test of the last qualifier.
     Test {
         base: StepId,
         qualifiers: Range,
@@ -90,18 +90,18 @@ pub(crate) enum Step {
         collection: StepId,
         rule: Rule,
     },
-    /// Membership in a constant list of simple values.
+    /// Membership in a constant list of primitive values.
     InConstant {
         item: StepId,
         list: u32,
     },
-    /// A constant pattern; an entry of the pattern table and its size.
+    /// A match with a constant pattern: an entry of the pattern table and the pattern's size.
     Matches {
         text: StepId,
         pattern: u32,
         size: u32,
     },
-    /// `lazy`: arguments after a failed one are not evaluated, and the call is not charged for.
+    /// With `lazy`, evaluation stops at the first failed argument, and a failed call is not charged.
     Call {
         function: u32,
         overload: Option<u32>,
@@ -109,7 +109,8 @@ pub(crate) enum Step {
         rule: Rule,
         lazy: bool,
     },
-    /// A function without code, or unknown: evaluates its arguments and fails. An entry of the text table.
+    /// An unknown function or one without an implementation: evaluates its arguments and fails. An entry of the
+    /// text table.
     Missing {
         name: u32,
         args: Range,
@@ -136,16 +137,17 @@ pub(crate) enum Step {
         fields: Range,
     },
     Fold(u32),
-    /// A selection of one field of a variable: an entry of the text table without escapes, and its fingerprint.
+    /// Selection of one field of a variable: an entry of the text table without escapes, and its fingerprint.
     Field {
         variable: u32,
         name: u32,
         fingerprint: u64,
         general: u32,
     },
-    /// A call of `startsWith` and its like with a constant text: an entry of the constant table, and a tenth of its size.
-    Affix {
-        place: Place,
+    /// `startsWith`, `endsWith` or `contains` with a constant: an entry of the constant table, and a tenth of its
+    /// size.
+    SubstringTest {
+        anchor: Anchor,
         text: StepId,
         part: u32,
         tenth: u32,
@@ -153,10 +155,10 @@ pub(crate) enum Step {
     },
 }
 
-/// One step into a value.
+/// The key of a qualifier.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Key {
-    /// A field or constant text key: an entry of the text table, and whether it may hold an escape.
+    /// A field or constant string key: an entry of the text table, and whether it may contain an escape.
     Text(u32, bool),
     /// Another constant: an entry of the constant table.
     Constant(u32),
@@ -164,7 +166,7 @@ pub(crate) enum Key {
     Step(StepId),
 }
 
-/// A key and whether a missing one makes an optional.
+/// A key, and whether the qualifier is optional.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Qualifier {
     pub(crate) key: Key,
@@ -172,20 +174,20 @@ pub(crate) struct Qualifier {
     pub(crate) node: u32,
 }
 
-/// A loop or binding.
+/// A comprehension or binding.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Loop {
     pub(crate) kind: FoldKind,
     pub(crate) range: StepId,
-    /// Slot of the first variable; the second has the next.
+    /// Slot of the first variable; the second uses the next slot.
     pub(crate) slot: u32,
     pub(crate) two: bool,
     pub(crate) filter: Option<StepId>,
     pub(crate) body: StepId,
-    /// The body is a constant, which makes its one-element list one too.
+    /// The body is constant, and so is the one-element list of the expansion.
     pub(crate) constant_body: bool,
-    /// What is quick about it.
-    pub(crate) quick: Option<Body>,
+    /// The fast path for the body, if any.
+    pub(crate) fast_body: Option<FastBody>,
 }
 
 /// A field of a message literal.

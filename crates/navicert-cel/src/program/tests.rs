@@ -5,41 +5,43 @@ use crate::value::{ClaimSet, Claims};
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The same program without special steps.
-fn plainly(mut program: Program) -> Program {
+/// The same program without specialized steps and fast paths.
+fn without_specialization(mut program: Program) -> Program {
     let steps = program.plan.steps.iter().map(|step| *program.plan.general(step)).collect();
     program.plan.steps = steps;
-    program.plan.loops.iter_mut().for_each(|fold| fold.quick = None);
+    program.plan.loops.iter_mut().for_each(|fold| fold.fast_body = None);
     program
 }
 
-/// Everything that an evaluation lets one see, with these limits, and with a host that stops it at some moment.
-fn seen(program: &Program, bindings: &Bindings<'_>, limit: u64, memory: usize, stop: usize) -> String {
-    let asked = AtomicUsize::new(0);
-    let interrupt = || asked.fetch_add(1, Ordering::Relaxed) >= stop;
+/// All observable effects of an evaluation with these limits and with an interrupt after `stop` polls.
+fn observe(program: &Program, bindings: &Bindings<'_>, limit: u64, memory: usize, stop: usize) -> String {
+    let polls = AtomicUsize::new(0);
+    let interrupt = || polls.fetch_add(1, Ordering::Relaxed) >= stop;
     let interrupt: &(dyn Fn() -> bool + Sync) = &interrupt;
     let limits = EvalLimits { cost: limit, interrupt: (stop < usize::MAX).then_some(interrupt) };
     let arena = Arena::with_limit(memory);
     let outcome = program.evaluate_within(&arena, bindings, &limits);
-    let shown = format!("{outcome:?} {} {asked:?}", arena.used());
-    asked.store(0, Ordering::Relaxed);
+    let observed = format!("{outcome:?} {} {polls:?}", arena.used());
+    polls.store(0, Ordering::Relaxed);
     let arena = Arena::with_limit(memory);
     let (traced, parts) = program.trace(&arena, bindings, &limits);
-    assert_eq!(format!("{traced:?} {} {asked:?}", arena.used()), shown);
-    format!("{shown} {parts:?}")
+    assert_eq!(format!("{traced:?} {} {polls:?}", arena.used()), observed);
+    format!("{observed} {parts:?}")
 }
 
-/// Compares both ways at every limit that could make a difference; gives what it costs.
-fn compare(expression: &str, quick: &Program, plain: &Program, bindings: &Bindings<'_>) -> u64 {
+/// Compares both programs at all limits that may differ; returns the cost.
+fn compare(expression: &str, specialized: &Program, general: &Program, bindings: &Bindings<'_>) -> u64 {
     const MEMORY: usize = 1 << 20;
-    let cost = match quick.evaluate(&Arena::new(), bindings) {
+    let cost = match specialized.evaluate(&Arena::new(), bindings) {
         Ok(found) => found.cost,
         Err(error) => error.cost,
     };
     let same = |limit, memory, stop| {
-        let (ours, theirs) =
-            (seen(quick, bindings, limit, memory, stop), seen(plain, bindings, limit, memory, stop));
-        assert_eq!(ours, theirs, "{expression} with {limit}, {memory}, {stop}");
+        let (specialized, general) = (
+            observe(specialized, bindings, limit, memory, stop),
+            observe(general, bindings, limit, memory, stop),
+        );
+        assert_eq!(specialized, general, "{expression} with {limit}, {memory}, {stop}");
     };
     (0..=cost.min(150) + 1).for_each(|limit| same(limit, MEMORY, usize::MAX));
     (cost.saturating_sub(3)..=cost + 1).for_each(|limit| same(limit, MEMORY, usize::MAX));
@@ -50,7 +52,7 @@ fn compare(expression: &str, quick: &Program, plain: &Program, bindings: &Bindin
     cost
 }
 
-const OVER_CLAIMS: [&str; 41] = [
+const CLAIM_EXPRESSIONS: [&str; 41] = [
     "claims.a",
     "claims['a']",
     "claims.a == 'x'",
@@ -115,44 +117,44 @@ fn values() -> Vec<Option<serde_json::Value>> {
 }
 
 #[test]
-fn a_special_step_cannot_be_told_from_the_one_it_stands_for() {
+fn specialized_steps_over_claims_behave_like_general_steps() {
     let environment = claims_environment();
     let (mut specials, mut loops, mut costs) = (0, 0, 0);
-    for expression in OVER_CLAIMS {
-        let quick = environment.compile(expression).unwrap();
-        let plain = plainly(environment.compile(expression).unwrap());
-        specials += quick.plan.generals.len();
-        loops += quick.plan.loops.iter().filter(|fold| fold.quick.is_some()).count();
+    for expression in CLAIM_EXPRESSIONS {
+        let specialized = environment.compile(expression).unwrap();
+        let general = without_specialization(environment.compile(expression).unwrap());
+        specials += specialized.plan.general_steps.len();
+        loops += specialized.plan.loops.iter().filter(|fold| fold.fast_body.is_some()).count();
         for (at, value) in values().into_iter().enumerate() {
             let mut set = ClaimSet::new();
             let other = values().into_iter().cycle().nth(at + 5).flatten();
             value.into_iter().for_each(|value| set.insert("a", Ok(value)));
             other.into_iter().for_each(|other| set.insert("b", Ok(other)));
             let bindings = Bindings::new().with("claims", ValueRef::Claims(Claims::Set(&set)));
-            costs += compare(expression, &quick, &plain, &bindings);
+            costs += compare(expression, &specialized, &general, &bindings);
         }
         for broken in [true, false] {
             let mut set = ClaimSet::new();
             match broken {
                 true => set.insert("a", Err("broken".to_owned())),
-                false => set.insert_elsewhere("a", "elsewhere".to_owned()),
+                false => set.insert_distributed("a", "elsewhere".to_owned()),
             }
             let bindings = Bindings::new().with("claims", ValueRef::Claims(Claims::Set(&set)));
-            compare(expression, &quick, &plain, &bindings);
+            compare(expression, &specialized, &general, &bindings);
         }
-        // No value, one of another sort, and claims of another form.
+        // No binding, a binding of another type, and claims in another representation.
         let object = json!({"a": "system:x", "b": "y"});
         let object = ValueRef::Claims(Claims::Object(object.as_object().unwrap()));
         for bindings in [Bindings::new(), Bindings::new().with("claims", ValueRef::Int(1))] {
-            compare(expression, &quick, &plain, &bindings);
+            compare(expression, &specialized, &general, &bindings);
         }
-        compare(expression, &quick, &plain, &Bindings::new().with("claims", object));
+        compare(expression, &specialized, &general, &Bindings::new().with("claims", object));
     }
     assert!(specials > 50 && loops > 10 && costs > 5_000, "{specials} {loops} {costs}");
 }
 
 #[test]
-fn special_steps_over_a_user_are_no_different_either() {
+fn specialized_steps_over_user_behave_like_general_steps() {
     let environment = user_environment();
     let user = User::from_json(&json!({
         "username": "system:admin", "groups": ["dev", "ops", "système", ""], "extra": {"a": ["x", "yz"]},
@@ -167,17 +169,17 @@ fn special_steps_over_a_user_are_no_different_either() {
         "user.extra.missing.all(v, v.endsWith('z'))",
         "user.username.contains('min') && user.uid == ''",
     ] {
-        let (quick, plain) = (environment.compile(expression), environment.compile(expression));
-        let (quick, plain) = (quick.unwrap(), plainly(plain.unwrap()));
-        assert!(!quick.plan.generals.is_empty(), "{expression}");
+        let (specialized, general) = (environment.compile(expression), environment.compile(expression));
+        let (specialized, general) = (specialized.unwrap(), without_specialization(general.unwrap()));
+        assert!(!specialized.plan.general_steps.is_empty(), "{expression}");
         let arena = Arena::new();
         let bindings = Bindings::new().with("user", user.val(&arena).unwrap());
-        assert!(compare(expression, &quick, &plain, &bindings) > 0);
+        assert!(compare(expression, &specialized, &general, &bindings) > 0);
     }
 }
 
 #[test]
-fn what_is_quickly_joined_and_compared_costs_what_the_rules_say() {
+fn fast_concatenation_and_equality_cost_the_same_as_their_rules() {
     let environment = Environment::kubernetes(crate::kubernetes::VERSION)
         .variable("a", "string")
         .variable("b", "string")

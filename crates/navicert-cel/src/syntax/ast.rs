@@ -1,9 +1,9 @@
-//! The expression tree: one flat table of nodes addressed by number, so that building, copying and dropping
-//! never recurse.
+//! The syntax tree: a flat table of nodes addressed by index, so that building, copying and dropping do not
+//! recurse.
 
 use crate::source::{Source, Span};
 
-/// Number of a node in its [`Tree`].
+/// Index of a node in its [`Tree`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub(crate) u32);
 
@@ -13,18 +13,18 @@ impl NodeId {
     }
 }
 
-/// A piece of text in a tree: part of the source, a built-in name, or text that had escapes.
+/// A string in a tree: part of the source, a built-in name, or a string that contained escapes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Text {
     /// Part of the source text.
     Span(Span),
-    /// A name that the language itself brings.
+    /// A name defined by the language.
     Static(&'static str),
-    /// An entry of the tree's own table of texts.
+    /// An entry of the tree's string table.
     Owned(u32),
 }
 
-/// A run of entries in one of the tree's tables.
+/// A range of entries in one of the tree's tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Run {
     pub(crate) start: u32,
@@ -38,21 +38,21 @@ pub enum Node {
     Null,
     /// `true`, `false`
     Bool(bool),
-    /// A signed literal.
+    /// An `int` literal.
     Int(i64),
-    /// An unsigned literal.
+    /// A `uint` literal.
     Uint(u64),
-    /// A floating-point literal.
+    /// A `double` literal.
     Double(f64),
     /// A string literal, unescaped.
     Str(Text),
     /// A bytes literal: an entry of the tree's table of byte strings.
     Bytes(u32),
-    /// A name, perhaps with a leading dot.
+    /// An identifier, possibly with a leading dot.
     Ident(Text),
     /// `operand.field`, or `has(operand.field)` when `test` is set.
     Select {
-        /// What is selected from.
+        /// The operand.
         operand: NodeId,
         /// The field's name without back-ticks.
         field: Text,
@@ -72,14 +72,14 @@ pub enum Node {
     List {
         /// The elements.
         elements: Run,
-        /// Which of them are written with `?`: entries of the flag table, empty if none.
+        /// Which elements are optional, written with `?`: entries of the flag table, empty if none.
         optional: Run,
     },
-    /// `{k: v, ?k: v}`: keys and values alternate in the run.
+    /// `{k: v, ?k: v}`: keys and values alternate.
     Map {
         /// Keys and values, alternating.
         entries: Run,
-        /// Which entries are written with `?`; empty if none.
+        /// Which entries are optional, written with `?`; empty if none.
         optional: Run,
     },
     /// `name{field: value}`
@@ -89,7 +89,7 @@ pub enum Node {
         /// An entry of the tree's table of field lists.
         fields: Run,
     },
-    /// What a macro expanded to: an entry of the tree's table of folds.
+    /// The expansion of a comprehension macro: an entry of the tree's table of folds.
     Fold(u32),
 }
 
@@ -100,13 +100,13 @@ pub struct Field {
     pub name: Text,
     /// Its value.
     pub value: NodeId,
-    /// Written with `?`.
+    /// Whether the field is optional, written with `?`.
     pub optional: bool,
-    /// Where its colon is.
+    /// Byte offset of its colon.
     pub at: u32,
 }
 
-/// What a comprehension macro computes.
+/// The result of a comprehension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FoldKind {
     /// `all`
@@ -119,16 +119,16 @@ pub enum FoldKind {
     List,
     /// `transformMap`: the first variable is the key.
     Map,
-    /// `transformMapEntry`: every result is a map to be merged.
+    /// `transformMapEntry`: each result is a map, and all are merged.
     MapEntry,
-    /// A name for a value: `cel.bind`, `optMap`, `optFlatMap`.
+    /// A local binding: `cel.bind`, `optMap`, `optFlatMap`.
     Bind,
 }
 
 /// A comprehension: loop over `range`, or bind a name when the kind is [`FoldKind::Bind`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fold {
-    /// What is computed.
+    /// The kind of result.
     pub kind: FoldKind,
     /// The collection, or the bound value.
     pub range: NodeId,
@@ -142,7 +142,7 @@ pub struct Fold {
     pub body: NodeId,
 }
 
-/// A macro call as it was written, kept for unparsing.
+/// A macro call before expansion, kept for unparsing.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MacroCall {
     pub(crate) node: NodeId,
@@ -156,7 +156,7 @@ pub(crate) struct MacroCall {
 pub struct Tree {
     pub(crate) source: Source,
     pub(crate) nodes: Vec<Node>,
-    /// Where the caret of a complaint about the node goes: the operator, the dot, the parenthesis.
+    /// The offset of the caret in errors about each node: the operator, the dot, the parenthesis.
     pub(crate) at: Vec<u32>,
     pub(crate) spans: Vec<Span>,
     pub(crate) children: Vec<NodeId>,
@@ -187,47 +187,47 @@ impl Tree {
         }
     }
 
-    /// The outermost node.
+    /// The root node.
     pub fn root(&self) -> NodeId {
         self.root
     }
 
-    /// How many nodes there are.
+    /// Number of nodes.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether there is no node at all.
+    /// Whether the tree has no nodes.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// The text that was parsed.
+    /// The source text.
     pub fn source(&self) -> &Source {
         &self.source
     }
 
-    /// Every node, children before their parents; some may have no parent, where a macro took another one.
+    /// All nodes, children before parents. A node that macro expansion replaced has no parent.
     pub fn iter(&self) -> impl Iterator<Item = (NodeId, Node)> {
         (0..).map(NodeId).zip(self.nodes.iter().copied())
     }
 
-    /// A node; `null` for a number that is not of this tree.
+    /// The node with this index; `null` if it is out of range.
     pub fn node(&self, id: NodeId) -> Node {
         self.nodes.get(id.index()).copied().unwrap_or(Node::Null)
     }
 
-    /// The text a node covers.
+    /// The source range of a node.
     pub fn span(&self, id: NodeId) -> Span {
         self.spans.get(id.index()).copied().unwrap_or_default()
     }
 
-    /// Where a complaint about the node points.
+    /// The offset of the caret in errors about the node.
     pub fn at(&self, id: NodeId) -> u32 {
         self.at.get(id.index()).copied().unwrap_or_default()
     }
 
-    /// The characters of a text.
+    /// The content of a string.
     pub fn text(&self, text: Text) -> &str {
         match text {
             Text::Span(span) => self.source.slice(span),
@@ -236,22 +236,22 @@ impl Tree {
         }
     }
 
-    /// The nodes of a run.
+    /// The nodes of a range.
     pub fn children(&self, run: Run) -> &[NodeId] {
         self.children.get(run.start as usize..(run.start + run.len) as usize).unwrap_or(&[])
     }
 
-    /// The flags of a run.
+    /// The flags of a range.
     pub fn flags(&self, run: Run) -> &[bool] {
         self.flags.get(run.start as usize..(run.start + run.len) as usize).unwrap_or(&[])
     }
 
-    /// The field initializers of a run.
+    /// The field initializers of a range.
     pub fn fields(&self, run: Run) -> &[Field] {
         self.fields.get(run.start as usize..(run.start + run.len) as usize).unwrap_or(&[])
     }
 
-    /// A fold by number.
+    /// The fold with this index.
     pub fn fold(&self, index: u32) -> Option<&Fold> {
         self.folds.get(index as usize)
     }
@@ -290,7 +290,7 @@ impl Tree {
         Text::Owned(index)
     }
 
-    /// `a.b.c` as one dotted name, if the node is a chain of plain selections from a name.
+    /// `a.b.c` as one qualified name, if the node is a chain of selections from an identifier.
     pub(crate) fn qualified_name(&self, id: NodeId) -> Option<String> {
         match self.node(id) {
             Node::Ident(name) => Some(self.text(name).to_owned()),

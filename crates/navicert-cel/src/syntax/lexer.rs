@@ -1,8 +1,8 @@
-//! Splits an expression into tokens by longest match, as the grammar requires.
+//! The lexer: splits an expression into tokens by longest match.
 
 use crate::source::Span;
 
-/// The kinds of token; brackets and operators are their character.
+/// Token kinds; brackets and single-character operators are represented by their character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Int,
@@ -11,7 +11,7 @@ pub(crate) enum Kind {
     Str,
     Bytes,
     Ident,
-    /// A back-ticked field name.
+    /// An identifier in back-ticks.
     Quoted,
     True,
     False,
@@ -36,14 +36,14 @@ pub(crate) struct Token {
     pub(crate) span: Span,
 }
 
-/// Why the text cannot be cut: where, and what stood there.
+/// An invalid token: its offset and text.
 #[derive(Debug, Clone)]
 pub(crate) struct LexError {
     pub(crate) at: u32,
     pub(crate) text: String,
 }
 
-/// The tokens of the text, ending with one [`Kind::End`].
+/// The tokens of the text; the last one is [`Kind::End`].
 pub(crate) fn tokens(text: &str) -> Result<Vec<Token>, LexError> {
     let mut lexer = Lexer { bytes: text.as_bytes(), text, offset: 0 };
     let mut found = Vec::with_capacity(text.len() / 3 + 4);
@@ -168,7 +168,7 @@ impl Lexer<'_> {
         Kind::Int
     }
 
-    /// An identifier, keyword, or a string with a prefix such as `r` or `br`.
+    /// An identifier, a keyword, or a string with a prefix such as `r` or `br`.
     fn word(&mut self) -> Result<Kind, LexError> {
         let quote = |byte: u8| matches!(byte, b'"' | b'\'');
         match (self.peek(0), self.peek(1), self.peek(2)) {
@@ -221,7 +221,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Where the string ends, counted from the token's start; `None` if it never does.
+    /// The end of the string, relative to the start of the token; `None` if it is unterminated.
     fn string_end(&self, from: usize, quote: u8, quotes: usize, raw: bool) -> Option<usize> {
         let mut at = from;
         loop {
@@ -240,7 +240,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Length of an escape after its backslash; `None` if it is not one.
+    /// Length of an escape sequence after its backslash; `None` if it is invalid.
     fn escape_len(&self, at: usize) -> Option<usize> {
         let hex = |count: usize| (1..=count).all(|ahead| self.peek(at + ahead).is_ascii_hexdigit());
         match self.peek(at) {

@@ -1,6 +1,6 @@
 //! Values of literals: escapes in strings and bytes, numbers.
 
-/// The characters of a string token, quotes and prefix included; `None` if an escape names no character.
+/// The value of a string token with quotes and prefix; `None` if an escape is not a character.
 pub(crate) fn string_value(token: &str) -> Option<Unescaped<'_>> {
     let (body, raw) = body_of(token);
     if raw || !body.contains('\\') {
@@ -23,7 +23,7 @@ pub(crate) fn string_value(token: &str) -> Option<Unescaped<'_>> {
     Some(Unescaped::New(out))
 }
 
-/// The bytes of a bytes token; `None` for escapes that mean characters rather than bytes.
+/// The value of a bytes token; `None` for escapes that denote characters instead of bytes.
 pub(crate) fn bytes_value(token: &str) -> Option<Vec<u8>> {
     let (body, raw) = body_of(token);
     let normal = body.replace("\r\n", "\n").replace('\r', "\n");
@@ -45,13 +45,13 @@ pub(crate) fn bytes_value(token: &str) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Text that may have needed a copy.
+/// An unescaped string, copied only if it had escapes.
 pub(crate) enum Unescaped<'t> {
     Same(&'t str),
     New(String),
 }
 
-/// What stands between the quotes, and whether the literal is raw.
+/// The text between the quotes, and whether the literal is raw.
 fn body_of(token: &str) -> (&str, bool) {
     let unprefixed = token.trim_start_matches(['b', 'B', 'r', 'R']);
     let prefix = token.get(..token.len() - unprefixed.len()).unwrap_or("");
@@ -64,7 +64,7 @@ fn body_of(token: &str) -> (&str, bool) {
     (unprefixed, raw)
 }
 
-/// Code point and length of the escape after a backslash.
+/// The code point and length of the escape sequence after a backslash.
 fn escape(text: &str) -> Option<(u32, usize)> {
     let number = |from: usize, to: usize, radix: u32| {
         let digits = text.get(from..to)?;
@@ -87,7 +87,7 @@ fn escape(text: &str) -> Option<(u32, usize)> {
     }
 }
 
-/// A signed literal, its sign included.
+/// The value of an `int` literal, including its sign.
 pub(crate) fn int_value(token: &str, negative: bool) -> Option<i64> {
     let (digits, radix) = match token.strip_prefix("0x") {
         Some(digits) => (digits, 16),
@@ -97,7 +97,7 @@ pub(crate) fn int_value(token: &str, negative: bool) -> Option<i64> {
     if negative { 0i64.checked_sub_unsigned(magnitude) } else { i64::try_from(magnitude).ok() }
 }
 
-/// An unsigned literal with its suffix.
+/// The value of a `uint` literal with its suffix.
 pub(crate) fn uint_value(token: &str) -> Option<u64> {
     let digits = token.trim_end_matches(['u', 'U']);
     match digits.strip_prefix("0x") {
@@ -106,7 +106,7 @@ pub(crate) fn uint_value(token: &str) -> Option<u64> {
     }
 }
 
-/// A floating-point literal; out of range is an error, not infinity.
+/// The value of a `double` literal; `None` if it is out of range.
 pub(crate) fn double_value(token: &str, negative: bool) -> Option<f64> {
     let value: f64 = token.parse().ok()?;
     let value = if negative { -value } else { value };

@@ -1,10 +1,10 @@
-//! Macros: calls that are rewritten while parsing, because their arguments bind names.
+//! Macro expansion: calls that are rewritten while parsing, because their arguments bind names.
 
 use super::ast::{Fold, FoldKind, Node, NodeId, Text};
 use super::parser::{Parsed, Parser};
 use crate::source::Span;
 
-/// Which macros are on besides `has`, `all`, `exists`, `exists_one`, `map` and `filter`.
+/// The enabled macros.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Macros {
     /// The standard macros.
@@ -21,20 +21,20 @@ pub(crate) struct Macros {
     pub(crate) math: bool,
 }
 
-/// What became of a call.
+/// The result of an expansion.
 pub(super) enum Expansion {
     Node(NodeId),
     None,
 }
 
-/// Where the expansion stands in the text.
+/// The source location of an expansion.
 #[derive(Clone, Copy)]
-struct Place {
+struct Location {
     at: u32,
     span: Span,
 }
 
-/// Expands the call if a macro has its name and number of arguments.
+/// Expands the call if a macro matches its name and number of arguments.
 pub(super) fn expand(
     parser: &mut Parser<'_>,
     target: Option<NodeId>,
@@ -43,49 +43,51 @@ pub(super) fn expand(
     at: u32,
     span: Span,
 ) -> Parsed<Expansion> {
-    let on = parser.options.macros;
-    let place = Place { at, span };
+    let enabled = parser.options.macros;
+    let location = Location { at, span };
     let name = parser.tree.text(function);
     let Some(target) = target else {
-        if name == "has" && on.standard && args.len() == 1 {
-            return has(parser, args, place);
+        if name == "has" && enabled.standard && args.len() == 1 {
+            return has(parser, args, location);
         }
         return Ok(Expansion::None);
     };
     let kind = match (name, args) {
-        ("all", [_, _]) if on.standard => Some((FoldKind::All, false)),
-        ("exists", [_, _]) if on.standard => Some((FoldKind::Exists, false)),
-        ("exists_one", [_, _]) if on.standard => Some((FoldKind::ExistsOne, false)),
-        ("map", [_, _] | [_, _, _]) if on.standard => Some((FoldKind::List, false)),
-        ("filter", [_, _]) if on.standard => return filter(parser, target, args, place),
-        ("all", [_, _, _]) if on.two_variables => Some((FoldKind::All, true)),
-        ("exists", [_, _, _]) if on.two_variables => Some((FoldKind::Exists, true)),
-        ("exists_one" | "existsOne", [_, _, _]) if on.two_variables => Some((FoldKind::ExistsOne, true)),
-        ("transformList", [_, _, _] | [_, _, _, _]) if on.two_variables => Some((FoldKind::List, true)),
-        ("transformMap", [_, _, _] | [_, _, _, _]) if on.two_variables => Some((FoldKind::Map, true)),
-        ("transformMapEntry", [_, _, _] | [_, _, _, _]) if on.two_variables => {
+        ("all", [_, _]) if enabled.standard => Some((FoldKind::All, false)),
+        ("exists", [_, _]) if enabled.standard => Some((FoldKind::Exists, false)),
+        ("exists_one", [_, _]) if enabled.standard => Some((FoldKind::ExistsOne, false)),
+        ("map", [_, _] | [_, _, _]) if enabled.standard => Some((FoldKind::List, false)),
+        ("filter", [_, _]) if enabled.standard => return filter(parser, target, args, location),
+        ("all", [_, _, _]) if enabled.two_variables => Some((FoldKind::All, true)),
+        ("exists", [_, _, _]) if enabled.two_variables => Some((FoldKind::Exists, true)),
+        ("exists_one" | "existsOne", [_, _, _]) if enabled.two_variables => Some((FoldKind::ExistsOne, true)),
+        ("transformList", [_, _, _] | [_, _, _, _]) if enabled.two_variables => Some((FoldKind::List, true)),
+        ("transformMap", [_, _, _] | [_, _, _, _]) if enabled.two_variables => Some((FoldKind::Map, true)),
+        ("transformMapEntry", [_, _, _] | [_, _, _, _]) if enabled.two_variables => {
             Some((FoldKind::MapEntry, true))
         }
-        ("optMap", [variable, body]) if on.optional => {
-            return opt_map(parser, target, *variable, *body, false, place);
+        ("optMap", [variable, body]) if enabled.optional => {
+            return opt_map(parser, target, *variable, *body, false, location);
         }
-        ("optFlatMap", [variable, body]) if on.optional => {
-            return opt_map(parser, target, *variable, *body, true, place);
+        ("optFlatMap", [variable, body]) if enabled.optional => {
+            return opt_map(parser, target, *variable, *body, true, location);
         }
-        ("sortBy", [variable, key]) if on.sort_by => return sort_by(parser, target, *variable, *key, place),
-        ("bind", [variable, value, body]) if on.bind && is_ident(parser, target, "cel") => {
-            return bind(parser, *variable, *value, *body, place);
+        ("sortBy", [variable, key]) if enabled.sort_by => {
+            return sort_by(parser, target, *variable, *key, location);
         }
-        ("greatest", args) if on.math && is_ident(parser, target, "math") => {
-            return extreme(parser, "math.@max", "greatest", args, place);
+        ("bind", [variable, value, body]) if enabled.bind && is_ident(parser, target, "cel") => {
+            return bind(parser, *variable, *value, *body, location);
         }
-        ("least", args) if on.math && is_ident(parser, target, "math") => {
-            return extreme(parser, "math.@min", "least", args, place);
+        ("greatest", args) if enabled.math && is_ident(parser, target, "math") => {
+            return extreme(parser, "math.@max", "greatest", args, location);
+        }
+        ("least", args) if enabled.math && is_ident(parser, target, "math") => {
+            return extreme(parser, "math.@min", "least", args, location);
         }
         _ => None,
     };
     match kind {
-        Some((kind, two)) => comprehension(parser, kind, two, target, args, place),
+        Some((kind, two)) => comprehension(parser, kind, two, target, args, location),
         None => Ok(Expansion::None),
     }
 }
@@ -94,18 +96,18 @@ fn is_ident(parser: &Parser<'_>, id: NodeId, name: &str) -> bool {
     matches!(parser.tree.node(id), Node::Ident(text) if parser.tree.text(text) == name)
 }
 
-fn has(parser: &mut Parser<'_>, args: &[NodeId], place: Place) -> Parsed<Expansion> {
+fn has(parser: &mut Parser<'_>, args: &[NodeId], location: Location) -> Parsed<Expansion> {
     if let [argument] = args {
         if let Node::Select { operand, field, test: false } = parser.tree.node(*argument) {
             let node = Node::Select { operand, field, test: true };
-            return Ok(Expansion::Node(parser.tree.push(node, place.at, place.span)));
+            return Ok(Expansion::Node(parser.tree.push(node, location.at, location.span)));
         }
-        return Err(parser.problem(*argument, "invalid argument to has() macro".to_owned()));
+        return Err(parser.error_at(*argument, "invalid argument to has() macro".to_owned()));
     }
     Ok(Expansion::None)
 }
 
-/// The name a comprehension variable binds.
+/// The name of a comprehension variable.
 fn variable(parser: &Parser<'_>, id: NodeId) -> Parsed<Text> {
     if let Node::Ident(name) = parser.tree.node(id) {
         let text = parser.tree.text(name);
@@ -113,7 +115,7 @@ fn variable(parser: &Parser<'_>, id: NodeId) -> Parsed<Text> {
             return Ok(name);
         }
     }
-    Err(parser.problem(id, "argument must be a simple name".to_owned()))
+    Err(parser.error_at(id, "argument must be a simple name".to_owned()))
 }
 
 fn comprehension(
@@ -122,7 +124,7 @@ fn comprehension(
     two: bool,
     range: NodeId,
     args: &[NodeId],
-    place: Place,
+    location: Location,
 ) -> Parsed<Expansion> {
     let (names, rest) = args.split_at(if two { 2 } else { 1 });
     let Some(first) = names.first() else { return Ok(Expansion::None) };
@@ -132,7 +134,7 @@ fn comprehension(
             let name = variable(parser, id)?;
             if parser.tree.text(name) == parser.tree.text(first_name) {
                 let message = format!("duplicate variable name: {}", parser.tree.text(name));
-                return Err(parser.problem(id, message));
+                return Err(parser.error_at(id, message));
             }
             Some(name)
         }
@@ -144,22 +146,22 @@ fn comprehension(
         _ => return Ok(Expansion::None),
     };
     let fold = Fold { kind, range, variable: first_name, second, filter, body };
-    Ok(Expansion::Node(push_fold(parser, fold, place)))
+    Ok(Expansion::Node(push_fold(parser, fold, location)))
 }
 
-fn push_fold(parser: &mut Parser<'_>, fold: Fold, place: Place) -> NodeId {
+fn push_fold(parser: &mut Parser<'_>, fold: Fold, location: Location) -> NodeId {
     let index = u32::try_from(parser.tree.folds.len()).unwrap_or(u32::MAX);
     parser.tree.folds.push(fold);
-    parser.tree.push(Node::Fold(index), place.at, place.span)
+    parser.tree.push(Node::Fold(index), location.at, location.span)
 }
 
-fn filter(parser: &mut Parser<'_>, range: NodeId, args: &[NodeId], place: Place) -> Parsed<Expansion> {
+fn filter(parser: &mut Parser<'_>, range: NodeId, args: &[NodeId], location: Location) -> Parsed<Expansion> {
     let [name, predicate] = args else { return Ok(Expansion::None) };
     let bound = variable(parser, *name)?;
-    let body = parser.tree.push(Node::Ident(bound), place.at, place.span);
+    let body = parser.tree.push(Node::Ident(bound), location.at, location.span);
     let fold =
         Fold { kind: FoldKind::List, range, variable: bound, second: None, filter: Some(*predicate), body };
-    Ok(Expansion::Node(push_fold(parser, fold, place)))
+    Ok(Expansion::Node(push_fold(parser, fold, location)))
 }
 
 fn call(
@@ -167,11 +169,11 @@ fn call(
     function: &'static str,
     target: Option<NodeId>,
     args: &[NodeId],
-    place: Place,
+    location: Location,
 ) -> NodeId {
     let args = parser.tree.push_children(args);
     let node = Node::Call { function: Text::Static(function), target, args };
-    parser.tree.push(node, place.at, place.span)
+    parser.tree.push(node, location.at, location.span)
 }
 
 /// `target.hasValue() ? optional.of(bind(name, target.value(), body)) : optional.none()`
@@ -181,22 +183,22 @@ fn opt_map(
     name: NodeId,
     body: NodeId,
     flat: bool,
-    place: Place,
+    location: Location,
 ) -> Parsed<Expansion> {
     let Node::Ident(bound) = parser.tree.node(name) else {
         let macro_name = if flat { "optFlatMap" } else { "optMap" };
         let message = format!("{macro_name}() variable name must be a simple identifier");
-        return Err(parser.problem(name, message));
+        return Err(parser.error_at(name, message));
     };
-    let present = call(parser, "hasValue", Some(target), &[], place);
-    let value = call(parser, "value", Some(target), &[], place);
+    let present = call(parser, "hasValue", Some(target), &[], location);
+    let value = call(parser, "value", Some(target), &[], location);
     let fold = Fold { kind: FoldKind::Bind, range: value, variable: bound, second: None, filter: None, body };
-    let mut result = push_fold(parser, fold, place);
+    let mut result = push_fold(parser, fold, location);
     if !flat {
-        result = call(parser, "optional.of", None, &[result], place);
+        result = call(parser, "optional.of", None, &[result], location);
     }
-    let none = call(parser, "optional.none", None, &[], place);
-    Ok(Expansion::Node(call(parser, "_?_:_", None, &[present, result, none], place)))
+    let none = call(parser, "optional.none", None, &[], location);
+    Ok(Expansion::Node(call(parser, "_?_:_", None, &[present, result, none], location)))
 }
 
 fn bind(
@@ -204,22 +206,22 @@ fn bind(
     name: NodeId,
     value: NodeId,
     body: NodeId,
-    place: Place,
+    location: Location,
 ) -> Parsed<Expansion> {
     let Node::Ident(bound) = parser.tree.node(name) else {
-        return Err(parser.problem(name, "cel.bind() variable names must be simple identifiers".to_owned()));
+        return Err(parser.error_at(name, "cel.bind() variable names must be simple identifiers".to_owned()));
     };
     let fold = Fold { kind: FoldKind::Bind, range: value, variable: bound, second: None, filter: None, body };
-    Ok(Expansion::Node(push_fold(parser, fold, place)))
+    Ok(Expansion::Node(push_fold(parser, fold, location)))
 }
 
-/// Binds the list to a hidden name, maps it to keys and sorts one by the other.
+/// Binds the list to a hidden name, maps it to sort keys and sorts the list by them.
 fn sort_by(
     parser: &mut Parser<'_>,
     target: NodeId,
     name: NodeId,
     key: NodeId,
-    place: Place,
+    location: Location,
 ) -> Parsed<Expansion> {
     const INPUT: Text = Text::Static("@__sortBy_input__");
     let sortable = matches!(
@@ -229,27 +231,27 @@ fn sort_by(
     if !sortable {
         let message =
             "sortBy can only be applied to a list, identifier, comprehension, call or select expression";
-        return Err(parser.problem(target, message.to_owned()));
+        return Err(parser.error_at(target, message.to_owned()));
     }
     let bound = variable(parser, name)?;
-    let list = parser.tree.push(Node::Ident(INPUT), place.at, place.span);
-    let input = parser.tree.push(Node::Ident(INPUT), place.at, place.span);
+    let list = parser.tree.push(Node::Ident(INPUT), location.at, location.span);
+    let input = parser.tree.push(Node::Ident(INPUT), location.at, location.span);
     let keys =
         Fold { kind: FoldKind::List, range: input, variable: bound, second: None, filter: None, body: key };
-    let keys = push_fold(parser, keys, place);
-    let body = call(parser, "@sortByAssociatedKeys", Some(list), &[keys], place);
+    let keys = push_fold(parser, keys, location);
+    let body = call(parser, "@sortByAssociatedKeys", Some(list), &[keys], location);
     let fold =
         Fold { kind: FoldKind::Bind, range: target, variable: INPUT, second: None, filter: None, body };
-    Ok(Expansion::Node(push_fold(parser, fold, place)))
+    Ok(Expansion::Node(push_fold(parser, fold, location)))
 }
 
-/// `math.greatest` and `math.least` take any number of numbers or one list of them.
+/// `math.greatest` and `math.least` accept any number of arguments or one list.
 fn extreme(
     parser: &mut Parser<'_>,
     function: &'static str,
     name: &str,
     args: &[NodeId],
-    place: Place,
+    location: Location,
 ) -> Parsed<Expansion> {
     let numeric = |parser: &Parser<'_>, id: NodeId| {
         !matches!(
@@ -266,32 +268,32 @@ fn extreme(
     match args {
         [] => {
             let message = format!("math.{name}() requires at least one argument");
-            Err(Box::new(super::parser::Problem { at: place.at, span: place.span, message }))
+            Err(Box::new(super::parser::SyntaxError { at: location.at, span: location.span, message }))
         }
         [only] => {
             if let Node::List { elements, .. } = parser.tree.node(*only) {
                 let elements = parser.tree.children(elements).to_vec();
                 if elements.is_empty() || elements.iter().any(|&id| !numeric(parser, id)) {
                     let message = format!("math.{name}() invalid single argument value");
-                    return Err(parser.problem(*only, message));
+                    return Err(parser.error_at(*only, message));
                 }
             } else if !numeric(parser, *only) {
-                return Err(parser.problem(*only, format!("math.{name}() invalid single argument value")));
+                return Err(parser.error_at(*only, format!("math.{name}() invalid single argument value")));
             }
-            Ok(Expansion::Node(call(parser, function, None, args, place)))
+            Ok(Expansion::Node(call(parser, function, None, args, location)))
         }
         _ => {
             if let Some(&bad) = args.iter().find(|&&id| !numeric(parser, id)) {
                 let message = format!("math.{name}() simple literal arguments must be numeric");
-                return Err(parser.problem(bad, message));
+                return Err(parser.error_at(bad, message));
             }
             if args.len() == 2 {
-                return Ok(Expansion::Node(call(parser, function, None, args, place)));
+                return Ok(Expansion::Node(call(parser, function, None, args, location)));
             }
             let elements = parser.tree.push_children(args);
             let list = Node::List { elements, optional: super::ast::Run::default() };
-            let list = parser.tree.push(list, place.at, place.span);
-            Ok(Expansion::Node(call(parser, function, None, &[list], place)))
+            let list = parser.tree.push(list, location.at, location.span);
+            Ok(Expansion::Node(call(parser, function, None, &[list], location)))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Syntax: lexer, parser with macro expansion, syntax tree, and formatting as text.
+//! Syntax: lexer, parser with macro expansion, syntax tree, queries and unparsing.
 
 pub mod ast;
 mod lexer;

@@ -1,5 +1,5 @@
-//! Precedence-climbing parser. Depth, nodes and code points are limited while parsing, with the reference
-//! parser's own way of counting depth, so that both reject the same expressions.
+//! Precedence-climbing parser. Limits depth, nodes and code points while parsing. Depth is counted as in cel-go's
+//! parser, so that both reject the same expressions.
 
 use super::ast::{Node, NodeId, Text, Tree};
 use super::lexer::{self, Kind, Token};
@@ -9,7 +9,7 @@ use crate::source::{Source, Span};
 
 mod primary;
 
-/// What the parser accepts.
+/// Parser options.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ParseOptions {
     pub(crate) max_code_points: usize,
@@ -19,7 +19,7 @@ pub(crate) struct ParseOptions {
     pub(crate) macros: Macros,
 }
 
-/// Parses and expands macros.
+/// Parses an expression and expands macros.
 pub(crate) fn parse(text: &str, options: &ParseOptions) -> Result<Tree, CompileError> {
     let source = Source::new(text);
     if text.len() > options.max_code_points {
@@ -27,13 +27,13 @@ pub(crate) fn parse(text: &str, options: &ParseOptions) -> Result<Tree, CompileE
         if size > options.max_code_points {
             let limit = options.max_code_points;
             let message = format!("expression code point size exceeds limit: size: {size}, limit {limit}");
-            return Err(refusal(&source, 0, Span::default(), message));
+            return Err(compile_error(&source, 0, Span::default(), message));
         }
     }
     let tokens = lexer::tokens(text).map_err(|error| {
         let end = error.at + u32::try_from(error.text.len()).unwrap_or(0);
         let message = format!("Syntax error: token recognition error at: '{}'", error.text);
-        refusal(&source, error.at, Span { start: error.at, end }, message)
+        compile_error(&source, error.at, Span { start: error.at, end }, message)
     })?;
     let mut tree = Tree::new(source);
     let guess = tokens.len() / 2 + 8;
@@ -46,24 +46,24 @@ pub(crate) fn parse(text: &str, options: &ParseOptions) -> Result<Tree, CompileE
             parser.tree.root = root;
             Ok(parser.tree)
         }
-        Err(error) => Err(refusal(&parser.tree.source, error.at, error.span, error.message)),
+        Err(error) => Err(compile_error(&parser.tree.source, error.at, error.span, error.message)),
     }
 }
 
-fn refusal(source: &Source, at: u32, span: Span, message: String) -> CompileError {
+fn compile_error(source: &Source, at: u32, span: Span, message: String) -> CompileError {
     CompileError { stage: Stage::Parse, diagnostics: vec![Diagnostic::new(source, at, span, message)] }
 }
 
-/// A complaint while parsing.
-pub(super) struct Problem {
+/// A syntax error.
+pub(super) struct SyntaxError {
     pub(super) at: u32,
     pub(super) span: Span,
     pub(super) message: String,
 }
 
-pub(super) type Parsed<T> = Result<T, Box<Problem>>;
+pub(super) type Parsed<T> = Result<T, Box<SyntaxError>>;
 
-/// Open rules of each left-recursive kind, counted as the reference grammar counts them.
+/// Nesting of each left-recursive rule, counted as in cel-go's grammar.
 #[derive(Default, Clone, Copy)]
 struct Depth {
     expr: u32,
@@ -72,7 +72,7 @@ struct Depth {
     member: u32,
 }
 
-/// A node and how deep the reference parser's visitor goes below it.
+/// A node with the depth to which cel-go's visitor recurses below it.
 #[derive(Clone, Copy)]
 struct Part {
     id: NodeId,
@@ -85,7 +85,7 @@ pub(super) struct Parser<'o> {
     next: usize,
     pub(super) options: &'o ParseOptions,
     depth: Depth,
-    /// Scratch for argument lists under construction.
+    /// Scratch stack for argument lists.
     stack: Vec<NodeId>,
 }
 
@@ -154,22 +154,22 @@ impl Parser<'_> {
         Err(self.unexpected(&format!("expecting '{}'", char::from(wanted))))
     }
 
-    fn unexpected(&self, expecting: &str) -> Box<Problem> {
+    fn unexpected(&self, expecting: &str) -> Box<SyntaxError> {
         let token = self.token();
         let found = match token.kind {
             Kind::End => "<EOF>",
             _ => self.tree.source.slice(token.span),
         };
         let message = format!("Syntax error: mismatched input '{found}' {expecting}");
-        Box::new(Problem { at: token.span.start, span: token.span, message })
+        Box::new(SyntaxError { at: token.span.start, span: token.span, message })
     }
 
-    pub(super) fn problem(&self, id: NodeId, message: String) -> Box<Problem> {
-        Box::new(Problem { at: self.tree.at(id), span: self.tree.span(id), message })
+    pub(super) fn error_at(&self, id: NodeId, message: String) -> Box<SyntaxError> {
+        Box::new(SyntaxError { at: self.tree.at(id), span: self.tree.span(id), message })
     }
 
-    fn limit(&self, message: String) -> Box<Problem> {
-        Box::new(Problem { at: self.token().span.start, span: self.token().span, message })
+    fn limit(&self, message: String) -> Box<SyntaxError> {
+        Box::new(SyntaxError { at: self.token().span.start, span: self.token().span, message })
     }
 
     fn check_rule_depth(&self, depth: u32) -> Parsed<()> {
@@ -240,7 +240,7 @@ impl Parser<'_> {
         self.logic(first, Kind::And, "_&&_")
     }
 
-    /// The rest of a run of one logical operator, as one node with many operands.
+    /// Parses the rest of a chain of one logical operator into one n-ary node.
     fn logic(&mut self, first: Part, operator: Kind, function: &'static str) -> Parsed<Part> {
         let base = self.stack.len();
         self.stack.push(first.id);
@@ -301,7 +301,7 @@ impl Parser<'_> {
         Ok(Part { id, depth })
     }
 
-    /// Sums (level 1) and products (level 2).
+    /// Addition (level 1) and multiplication (level 2).
     fn calc(&mut self, level: u8) -> Parsed<Part> {
         let before = self.depth.calc;
         self.depth.calc += 1;
@@ -328,7 +328,8 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    /// Runs of `!` and `-` collapse to one or none; a single minus before a number belongs to the number.
+    /// A sequence of `!` or `-` collapses to one or none; a single minus sign before a number is part of the
+    /// literal.
     fn unary(&mut self) -> Parsed<Part> {
         let operator = match self.peek() {
             Kind::Char(b'!') => b'!',
@@ -432,7 +433,7 @@ impl Parser<'_> {
         Ok(Part { id, depth: operand.depth.max(index.depth) + 1 })
     }
 
-    /// Arguments up to the closing parenthesis, left on the scratch stack from the returned height.
+    /// Parses arguments up to the closing parenthesis. They are on the scratch stack, from the returned height on.
     fn arguments(&mut self) -> Parsed<(usize, u32)> {
         let base = self.stack.len();
         let mut depth = 0;
@@ -449,7 +450,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A call, or what the macro of that name expands to.
+    /// A call, or the expansion of the macro with that name.
     fn finish_call(
         &mut self,
         target: Option<NodeId>,

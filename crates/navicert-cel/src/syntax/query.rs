@@ -1,12 +1,12 @@
-//! Queries on a tree for validation: which fields of a variable does it select?
+//! Queries on a syntax tree, for validation: which fields of a variable does an expression read?
 
 use super::ast::{Node, NodeId, Tree};
 
 /// The fields of a variable that are selected by name anywhere in the expression: `claims.email`, `claims.?email`
-/// and `has(claims.email)`, but not `claims["email"]`. In the order of the text, without repetition.
+/// and `has(claims.email)`, but not `claims["email"]`. In source order, without duplicates.
 ///
-/// This is the question behind the rule that an expression using `claims.email` must look at
-/// `claims.email_verified` too, and the spelling with brackets escapes it there as it does here.
+/// Kubernetes uses this query to require that an expression using `claims.email` also uses `claims.email_verified`.
+/// Index syntax is not detected there either.
 pub fn selected_fields<'t>(tree: &'t Tree, variable: &str) -> Vec<&'t str> {
     let mut fields = Vec::new();
     let is_variable = |id: NodeId| matches!(tree.node(id), Node::Ident(name) if tree.text(name) == variable);
@@ -31,13 +31,12 @@ pub fn selected_fields<'t>(tree: &'t Tree, variable: &str) -> Vec<&'t str> {
     fields
 }
 
-/// Whether a field of a variable is selected by name.
+/// Whether the field of a variable is selected by name.
 pub fn selects(tree: &Tree, variable: &str, field: &str) -> bool {
     selected_fields(tree, variable).contains(&field)
 }
 
-/// The fields of a variable that are read by a name written in the expression, in brackets or not, also through
-/// `dyn(…)`: what a careful reader would say the expression uses.
+/// The fields of a variable that are read by a literal name, by selection or index, also through `dyn(…)`.
 pub fn mentioned_fields<'t>(tree: &'t Tree, variable: &str) -> Vec<&'t str> {
     let mut fields = Vec::new();
     for node in &tree.nodes {
@@ -51,11 +50,11 @@ pub fn mentioned_fields<'t>(tree: &'t Tree, variable: &str) -> Vec<&'t str> {
     fields
 }
 
-/// All fields of a variable that an evaluation can look at, as they are written; `None` if the expression also uses
-/// the variable in another way, and so may look at any.
+/// All fields of a variable that an evaluation can read, as written; `None` if the expression also uses the
+/// variable in another way and may read any field.
 pub fn reached_fields<'t>(tree: &'t Tree, variable: &str) -> Option<Vec<&'t str>> {
     let mut fields = Vec::new();
-    // A macro may leave two nodes over one operand, so operands are told apart by where they are.
+    // Macro expansion may leave two nodes with one operand, so operands are marked by node index.
     let mut read_by_name = vec![false; tree.nodes.len()];
     for node in &tree.nodes {
         if let Some((operand, field)) = named_access(tree, node)
@@ -75,21 +74,21 @@ pub fn reached_fields<'t>(tree: &'t Tree, variable: &str) -> Option<Vec<&'t str>
     if tree.nodes.iter().zip(read_by_name).any(is_bare) { None } else { Some(fields) }
 }
 
-/// Whether the variable itself is iterated over, measured or searched: `claims.all(…)`, `size(claims)`, `x in claims`.
+/// Whether the variable is used as a collection: `claims.all(…)`, `size(claims)`, `x in claims`.
 pub fn treats_as_collection(tree: &Tree, variable: &str) -> bool {
-    let is = |id: NodeId| is_variable(tree, id, variable, true);
+    let is_target = |id: NodeId| is_variable(tree, id, variable, true);
     tree.nodes.iter().any(|node| match *node {
-        Node::Fold(index) => tree.fold(index).is_some_and(|fold| is(fold.range)),
+        Node::Fold(index) => tree.fold(index).is_some_and(|fold| is_target(fold.range)),
         Node::Call { function, target, args } => match (tree.text(function), target, tree.children(args)) {
-            ("size", Some(target), []) => is(target),
-            ("size", None, &[argument]) | ("@in", None, &[_, argument]) => is(argument),
+            ("size", Some(target), []) => is_target(target),
+            ("size", None, &[argument]) | ("@in", None, &[_, argument]) => is_target(argument),
             _ => false,
         },
         _ => false,
     })
 }
 
-/// `a.f`, `a.?f`, `a["f"]`, `a[?"f"]`: what is read from, and the name.
+/// The operand and name of `a.f`, `a.?f`, `a["f"]` or `a[?"f"]`.
 fn named_access<'t>(tree: &'t Tree, node: &Node) -> Option<(NodeId, &'t str)> {
     match *node {
         Node::Select { operand, field, .. } => Some((operand, tree.text(field))),
@@ -120,7 +119,7 @@ mod tests {
     use crate::kubernetes::claims_environment;
 
     #[test]
-    fn brackets_and_dyn_are_mentions_too() {
+    fn index_and_dyn_count_as_mentions() {
         let mentions = |text: &str| {
             let program = claims_environment().compile(text).unwrap();
             mentioned_fields(program.tree(), "claims").join(" ")
@@ -133,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_as_a_collection_are_seen() {
+    fn detects_use_of_claims_as_a_collection() {
         let treats = |text: &str| {
             let program = claims_environment().compile(text).unwrap();
             treats_as_collection(program.tree(), "claims")
@@ -147,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_use_of_the_variable_may_reach_everything() {
+    fn bare_use_of_the_variable_may_read_any_field() {
         let reached = |text: &str| {
             let program = claims_environment().compile(text).unwrap();
             reached_fields(program.tree(), "claims").map(|fields| fields.join(" "))

@@ -1,9 +1,9 @@
-//! Formats a tree as text that parses to the same tree. Macros are written as they were called.
+//! Formats a tree as text that parses to the same tree. Macro calls are written unexpanded.
 
 use super::ast::{Node, NodeId, Tree};
 use std::fmt::Write as _;
 
-/// The expression as text, with as few parentheses as its meaning allows.
+/// Formats the expression with the fewest parentheses.
 pub fn unparse(tree: &Tree) -> String {
     let mut writer = Writer { tree, out: String::new() };
     writer.write(tree.root(), 0);
@@ -15,8 +15,8 @@ struct Writer<'t> {
     out: String,
 }
 
-/// How tightly operators bind; a part that binds less than its place demands goes into parentheses.
-fn binding(function: &str, args: usize) -> Option<(u8, &'static str)> {
+/// The precedence and symbol of an operator. An operand of lower precedence than required is parenthesized.
+fn precedence(function: &str, args: usize) -> Option<(u8, &'static str)> {
     Some(match (function, args) {
         ("_?_:_", 3) => (1, "?"),
         ("_||_", _) => (2, "||"),
@@ -39,11 +39,11 @@ fn binding(function: &str, args: usize) -> Option<(u8, &'static str)> {
     })
 }
 
-/// The place of a receiver: behind it stands a dot or a bracket.
+/// The precedence required of a receiver, which is followed by a dot or a bracket.
 const MEMBER: u8 = 8;
 
 impl Writer<'_> {
-    fn write(&mut self, id: NodeId, place: u8) {
+    fn write(&mut self, id: NodeId, min_precedence: u8) {
         let tree = self.tree;
         if let Some(call) = tree.macro_calls.iter().find(|call| call.node == id) {
             self.call(tree.text(call.function), call.target, tree.children(call.args));
@@ -73,7 +73,7 @@ impl Writer<'_> {
             }
             Node::Call { function, target, args } => {
                 let (name, args) = (tree.text(function), tree.children(args));
-                if target.is_none() && self.operator(name, args, place) {
+                if target.is_none() && self.operator(name, args, min_precedence) {
                     return;
                 }
                 self.call(name, target, args);
@@ -110,7 +110,7 @@ impl Writer<'_> {
                 }
                 self.out.push('}');
             }
-            // Every fold comes from a macro, whose call was written above, or is a part of its expansion.
+            // Every fold is the expansion of a macro, whose call was written above.
             Node::Fold(_) => {}
         }
     }
@@ -131,7 +131,7 @@ impl Writer<'_> {
     fn double(&mut self, value: f64) {
         let start = self.out.len();
         let _ = write!(self.out, "{value:?}");
-        // `1e300` is a double already; `1` would be an int.
+        // `1e300` is a double literal; `1` would be an int.
         let written = self.out.get(start..).unwrap_or("");
         if !written.contains(['.', 'e']) {
             self.out.push_str(".0");
@@ -173,7 +173,7 @@ impl Writer<'_> {
         self.out.push('"');
     }
 
-    /// A field name, in back-ticks where it is no identifier.
+    /// A field name, in back-ticks if it is not an identifier.
     fn field(&mut self, name: &str) {
         let first = name.bytes().next().unwrap_or(b'0');
         let plain = !first.is_ascii_digit()
@@ -186,7 +186,7 @@ impl Writer<'_> {
         }
     }
 
-    fn operator(&mut self, name: &str, args: &[NodeId], place: u8) -> bool {
+    fn operator(&mut self, name: &str, args: &[NodeId], min_precedence: u8) -> bool {
         match (name, args) {
             ("_[_]" | "_[?_]", &[operand, index]) => {
                 self.write(operand, MEMBER);
@@ -205,8 +205,8 @@ impl Writer<'_> {
             }
             _ => {}
         }
-        let Some((level, symbol)) = binding(name, args.len()) else { return false };
-        let parenthesized = level < place;
+        let Some((level, symbol)) = precedence(name, args.len()) else { return false };
+        let parenthesized = level < min_precedence;
         if parenthesized {
             self.out.push('(');
         }
@@ -215,7 +215,7 @@ impl Writer<'_> {
                 self.out.push_str(symbol);
                 let start = self.out.len();
                 self.write(*operand, MEMBER);
-                // A minus before a number would become part of it, before another minus undo it.
+                // A minus sign would become part of a number, and cancel another minus sign.
                 let first = self.out.get(start..).and_then(|text| text.bytes().next());
                 if symbol == "-" && matches!(first, Some(b'-' | b'.' | b'0'..=b'9')) {
                     self.out.insert(start, '(');
@@ -234,7 +234,7 @@ impl Writer<'_> {
                     if index > 0 {
                         let _ = write!(self.out, " {symbol} ");
                     }
-                    // Arithmetic and relations lean left; logic is flat.
+                    // Arithmetic and relations are left-associative; logical operators are n-ary.
                     let same = index == 0 && level > 3;
                     self.write(term, if same { level } else { level + 1 });
                 }

@@ -1,4 +1,4 @@
-//! Arena for values built during an evaluation: counts bytes before allocating, and frees everything at once.
+//! Arena for values built during an evaluation. Checks the limit before allocating and frees everything at once.
 
 use super::ValueRef;
 use crate::library::kubernetes::regex::Pattern;
@@ -7,29 +7,29 @@ use bumpalo::Bump;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
 
-/// Memory for the new strings, lists and maps of evaluations. Results borrow from it; [`Arena::reset`] gives
-/// the memory back for the next evaluation.
+/// Memory for the strings, lists and maps that evaluations build. Results borrow from it; [`Arena::reset`] frees
+/// the memory for the next evaluation.
 pub struct Arena {
     bump: Bump,
     used: Cell<usize>,
     limit: usize,
-    /// Values whose parts own memory of their own.
+    /// Values that own heap memory.
     opaques: OnceCell<typed_arena::Arena<Opaque>>,
-    /// Regular expressions whose text is only known while evaluating.
+    /// Cache of regular expressions whose pattern is not constant.
     patterns: RefCell<Vec<(String, Pattern)>>,
-    longest_pattern: usize,
+    max_pattern_bytes: usize,
 }
 
-/// Kept compiled patterns.
-const PATTERNS: usize = 8;
+/// Maximum number of cached patterns.
+const MAX_CACHED_PATTERNS: usize = 8;
 
 impl Arena {
-    /// An arena that holds at most 8 MiB.
+    /// Creates an arena with a limit of 8 MiB.
     pub fn new() -> Self {
         Arena::with_limit(8 << 20)
     }
 
-    /// An arena that refuses to hold more than `limit` bytes.
+    /// Creates an arena with a limit of `limit` bytes.
     pub fn with_limit(limit: usize) -> Self {
         Arena {
             bump: Bump::new(),
@@ -37,35 +37,35 @@ impl Arena {
             limit,
             opaques: OnceCell::new(),
             patterns: RefCell::new(Vec::new()),
-            longest_pattern: usize::MAX,
+            max_pattern_bytes: usize::MAX,
         }
     }
 
-    /// Refuses patterns of more bytes whose text is only known while evaluating.
+    /// Limits the length of patterns that are not constant.
     #[must_use]
-    pub fn with_longest_pattern(mut self, bytes: usize) -> Self {
-        self.longest_pattern = bytes;
+    pub fn with_max_pattern_bytes(mut self, bytes: usize) -> Self {
+        self.max_pattern_bytes = bytes;
         self
     }
 
-    /// How long a pattern may be whose text is only known while evaluating.
-    pub(crate) fn longest_pattern(&self) -> usize {
-        self.longest_pattern
+    /// Maximum length of a pattern that is not constant.
+    pub(crate) fn max_pattern_bytes(&self) -> usize {
+        self.max_pattern_bytes
     }
 
-    /// Forgets all contents.
+    /// Drops all contents.
     pub fn reset(&mut self) {
         self.bump.reset();
         self.used.set(0);
         self.opaques = OnceCell::new();
     }
 
-    /// Bytes handed out since the last reset.
+    /// Bytes allocated since the last reset.
     pub fn used(&self) -> usize {
         self.used.get()
     }
 
-    /// Whether so many more bytes fit; they count as used from now on.
+    /// Reserves this many bytes. Returns `None` if they exceed the limit.
     pub(crate) fn reserve(&self, bytes: usize) -> Option<()> {
         let used = self.used.get().checked_add(bytes)?;
         if used > self.limit {
@@ -75,8 +75,8 @@ impl Arena {
         Some(())
     }
 
-    /// Room left.
-    pub(crate) fn room(&self) -> usize {
+    /// Bytes left until the limit.
+    pub(crate) fn remaining(&self) -> usize {
         self.limit.saturating_sub(self.used.get())
     }
 
@@ -85,7 +85,7 @@ impl Arena {
         Some(self.bump.alloc_str(text))
     }
 
-    /// Two texts joined.
+    /// Concatenates two strings.
     pub(crate) fn join(&self, left: &str, right: &str) -> Option<&str> {
         let len = left.len().checked_add(right.len())?;
         self.reserve(len)?;
@@ -95,7 +95,7 @@ impl Arena {
         Some(text.into_bump_str())
     }
 
-    /// Text written piece by piece; `None` as soon as it does not fit.
+    /// Allocates a string written in parts; `None` as soon as it exceeds the limit.
     pub(crate) fn write(&self, write: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result) -> Option<&str> {
         let mut text = ArenaText { arena: self, text: bumpalo::collections::String::new_in(&self.bump) };
         write(&mut text).ok()?;
@@ -107,12 +107,12 @@ impl Arena {
         Some(self.bump.alloc_slice_copy(items))
     }
 
-    /// A list that grows: room is reserved as it does.
-    pub(crate) fn list(&self) -> Growing<'_> {
-        Growing { arena: self, items: bumpalo::collections::Vec::new_in(&self.bump) }
+    /// Creates a list builder.
+    pub(crate) fn list(&self) -> ListBuilder<'_> {
+        ListBuilder { arena: self, items: bumpalo::collections::Vec::new_in(&self.bump) }
     }
 
-    pub(crate) fn keep<T: Copyable>(&self, value: T) -> Option<&T> {
+    pub(crate) fn alloc<T: NoHeap>(&self, value: T) -> Option<&T> {
         self.reserve(size_of::<T>())?;
         Some(self.bump.alloc(value))
     }
@@ -122,7 +122,7 @@ impl Arena {
         Some(self.opaques.get_or_init(typed_arena::Arena::new).alloc(opaque))
     }
 
-    /// A compiled pattern, from the few last used ones if possible.
+    /// Compiles a pattern, or returns it from the cache of recently used ones.
     pub(crate) fn pattern<E>(
         &self,
         pattern: &str,
@@ -135,7 +135,7 @@ impl Arena {
             return Ok(compiled.clone());
         }
         let compiled = compile(pattern)?;
-        if patterns.len() >= PATTERNS {
+        if patterns.len() >= MAX_CACHED_PATTERNS {
             patterns.remove(0);
         }
         patterns.push((pattern.to_owned(), compiled.clone()));
@@ -155,7 +155,7 @@ impl fmt::Debug for Arena {
     }
 }
 
-/// A text that grows in the arena.
+/// A string under construction in the arena.
 struct ArenaText<'a> {
     arena: &'a Arena,
     text: bumpalo::collections::String<'a>,
@@ -174,19 +174,19 @@ impl fmt::Write for ArenaText<'_> {
     }
 }
 
-/// Things without memory of their own, so that nothing is lost when the arena forgets them.
-pub(crate) trait Copyable {}
-impl Copyable for ValueRef<'_> {}
-impl Copyable for super::Pairs<'_> {}
-impl Copyable for super::Object<'_> {}
+/// Types that own no heap memory: the arena does not run destructors.
+pub(crate) trait NoHeap {}
+impl NoHeap for ValueRef<'_> {}
+impl NoHeap for super::Pairs<'_> {}
+impl NoHeap for super::Object<'_> {}
 
 /// A list under construction.
-pub(crate) struct Growing<'a> {
+pub(crate) struct ListBuilder<'a> {
     arena: &'a Arena,
     items: bumpalo::collections::Vec<'a, ValueRef<'a>>,
 }
 
-impl<'a> Growing<'a> {
+impl<'a> ListBuilder<'a> {
     /// Adds an element; `None` if the arena is full.
     pub(crate) fn push(&mut self, item: ValueRef<'a>) -> Option<()> {
         if self.items.len() == self.items.capacity() {
@@ -198,7 +198,7 @@ impl<'a> Growing<'a> {
         Some(())
     }
 
-    /// Makes room for so many elements at once.
+    /// Reserves memory for this many more elements.
     pub(crate) fn reserve(&mut self, count: usize) -> Option<()> {
         let more = count.saturating_sub(self.items.capacity() - self.items.len());
         self.arena.reserve(more.checked_mul(size_of::<ValueRef<'a>>())?)?;
@@ -208,7 +208,7 @@ impl<'a> Growing<'a> {
 
     /// The finished list.
     pub(crate) fn finish(self) -> super::List<'a> {
-        super::List::Vals(self.items.into_bump_slice())
+        super::List::Refs(self.items.into_bump_slice())
     }
 
     pub(crate) fn items(&self) -> &[ValueRef<'a>] {

@@ -1,62 +1,61 @@
-//! The claims of a token as Kubernetes exposes them to expressions: a map-like value whose keys may be escaped, and in
-//! which an invalid claim affects only itself.
+//! The claims of a token as Kubernetes exposes them to expressions: a map-like value with escaped keys. An invalid
+//! claim fails only when it is read.
 
 use super::hashed_name::{HashedName, fingerprint};
 use super::{Reading, ValueRef};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// All claims of a token.
+/// The claims of a token.
 #[derive(Debug, Clone, Copy)]
 pub enum Claims<'a> {
     /// A decoded payload.
     Object(&'a serde_json::Map<String, serde_json::Value>),
-    /// A payload of which some claims could not be decoded.
+    /// A payload with claims that are invalid or not fetched.
     Set(&'a ClaimSet<'a>),
 }
 
-/// Claims decoded one by one: each has a value, or the reason why it has none. Names and texts may be borrowed from the
-/// payload.
+/// Claims decoded one by one: each has a value or an error. Names and strings may borrow from the payload.
 ///
-/// A token has a few dozen claims, which are found by comparing numbers; of more, a tree takes care.
+/// Up to `MAX_LINEAR_CLAIMS` claims are searched linearly by fingerprint, further ones in a tree.
 #[derive(Debug, Clone, Default)]
 pub struct ClaimSet<'p> {
-    few: Vec<(HashedName<Cow<'p, str>>, Claim<'p>)>,
-    many: BTreeMap<Cow<'p, str>, Claim<'p>>,
+    linear: Vec<(HashedName<Cow<'p, str>>, Claim<'p>)>,
+    overflow: BTreeMap<Cow<'p, str>, Claim<'p>>,
 }
 
-/// A claim's value, or why it has none.
+/// The value of a claim, or an error.
 #[derive(Debug, Clone)]
 enum Claim<'p> {
-    /// What owns nothing, as most do.
+    /// A value that owns no memory, as most do.
     Plain(ValueRef<'p>),
     Text(String),
     Value(serde_json::Value),
-    Broken(String),
-    /// It is there and has to be fetched; why it has not been.
-    Elsewhere(String),
+    Invalid(String),
+    /// A distributed claim that has not been fetched, with the reason.
+    Distributed(String),
 }
 
-/// As many claims are searched one by one.
-const FEW: usize = 64;
+/// Maximum number of claims in the linear part of a set.
+const MAX_LINEAR_CLAIMS: usize = 64;
 
 impl<'p> ClaimSet<'p> {
-    /// No claims yet.
+    /// An empty set.
     pub fn new() -> Self {
         ClaimSet::default()
     }
 
-    /// No claims yet, and room for so many.
+    /// An empty set with capacity for this many claims.
     pub fn with_capacity(claims: usize) -> Self {
-        ClaimSet { few: Vec::with_capacity(claims.min(FEW)), many: BTreeMap::new() }
+        ClaimSet { linear: Vec::with_capacity(claims.min(MAX_LINEAR_CLAIMS)), overflow: BTreeMap::new() }
     }
 
-    /// Adds a claim, or why it cannot be read. A repeated name replaces the earlier claim.
+    /// Adds a claim or the error of its decoding. A repeated name replaces the earlier claim.
     pub fn insert(&mut self, name: impl Into<Cow<'p, str>>, value: Result<serde_json::Value, String>) {
-        self.put(name.into(), value.map_or_else(Claim::Broken, Claim::Value));
+        self.put(name.into(), value.map_or_else(Claim::Invalid, Claim::Value));
     }
 
-    /// Adds a claim that is a text. A repeated name replaces the earlier claim.
+    /// Adds a claim with a string value. A repeated name replaces the earlier claim.
     pub fn insert_text(&mut self, name: impl Into<Cow<'p, str>>, text: impl Into<Cow<'p, str>>) {
         let claim = match text.into() {
             Cow::Borrowed(text) => Claim::Plain(ValueRef::Str(text)),
@@ -65,53 +64,53 @@ impl<'p> ClaimSet<'p> {
         self.put(name.into(), claim);
     }
 
-    /// Adds a claim with a value that is borrowed or needs no memory. A repeated name replaces the earlier claim.
+    /// Adds a claim whose value is borrowed or owns no memory. A repeated name replaces the earlier claim.
     pub fn insert_value(&mut self, name: impl Into<Cow<'p, str>>, value: ValueRef<'p>) {
         self.put(name.into(), Claim::Plain(value));
     }
 
-    /// Adds a claim that is elsewhere: `has` finds it, and who wants its value finds the reason why there is none yet.
-    pub fn insert_elsewhere(&mut self, name: impl Into<Cow<'p, str>>, reason: String) {
-        self.put(name.into(), Claim::Elsewhere(reason));
+    /// Adds a distributed claim without a value: `has` is true for it, and reading it fails with `reason`.
+    pub fn insert_distributed(&mut self, name: impl Into<Cow<'p, str>>, reason: String) {
+        self.put(name.into(), Claim::Distributed(reason));
     }
 
     #[inline(always)]
     fn put(&mut self, name: Cow<'p, str>, claim: Claim<'p>) {
         let name = HashedName::new(name);
-        if let Some(known) = self.few.iter_mut().find(|one| one.0.is(&name, name.fingerprint())) {
-            known.1 = claim;
-        } else if self.few.len() < FEW {
-            self.few.push((name, claim));
+        if let Some(existing) = self.linear.iter_mut().find(|entry| entry.0.is(&name, name.fingerprint())) {
+            existing.1 = claim;
+        } else if self.linear.len() < MAX_LINEAR_CLAIMS {
+            self.linear.push((name, claim));
         } else {
-            self.many.insert(name.into_inner(), claim);
+            self.overflow.insert(name.into_inner(), claim);
         }
     }
 
-    /// A claim by its name and the name's fingerprint.
+    /// Looks up a claim by its name and the fingerprint of the name.
     #[inline]
     fn get(&self, name: &str, fingerprint: u64) -> Option<&Claim<'p>> {
-        match self.few.iter().find(|one| one.0.is(name, fingerprint)) {
+        match self.linear.iter().find(|entry| entry.0.is(name, fingerprint)) {
             Some((_, claim)) => Some(claim),
-            None if self.many.is_empty() => None,
-            None => self.many.get(name),
+            None if self.overflow.is_empty() => None,
+            None => self.overflow.get(name),
         }
     }
 
     fn names(&self) -> Vec<&str> {
-        let few = self.few.iter().map(|one| &**one.0);
-        let mut names: Vec<&str> = few.chain(self.many.keys().map(|name| &**name)).collect();
+        let linear = self.linear.iter().map(|entry| &**entry.0);
+        let mut names: Vec<&str> = linear.chain(self.overflow.keys().map(|name| &**name)).collect();
         names.sort_unstable();
         names
     }
 }
 
-/// Claims are read as `encoding/json` reads them: every number is a double.
+/// Claims are decoded as by `encoding/json`: every number is a double.
 pub(crate) const CLAIM_READING: Reading = Reading { integers: false, unescape: true };
 
 impl<'a> Claims<'a> {
-    /// A claim by its name, escapes understood. `Err` holds why a present claim has no value.
+    /// Looks up a claim by its possibly escaped name. `Err` holds the error of a present claim without a value.
     ///
-    /// `escaped` is false if the name is known to hold no escape.
+    /// `escaped` is false if the name cannot contain an escape.
     pub(crate) fn select(&self, name: &str, escaped: bool) -> Option<Result<ValueRef<'a>, &'a str>> {
         let name = if escaped && name.contains("__") { unescape(name)? } else { Cow::Borrowed(name) };
         match *self {
@@ -122,12 +121,12 @@ impl<'a> Claims<'a> {
                 Claim::Plain(value) => Ok(*value),
                 Claim::Text(text) => Ok(ValueRef::Str(text)),
                 Claim::Value(value) => Ok(ValueRef::from_json(value, CLAIM_READING)),
-                Claim::Broken(reason) | Claim::Elsewhere(reason) => Err(reason.as_str()),
+                Claim::Invalid(reason) | Claim::Distributed(reason) => Err(reason.as_str()),
             }),
         }
     }
 
-    /// The value of a claim that has one.
+    /// The value of a claim, if it has one.
     #[inline]
     pub(crate) fn value(&self, name: &str, fingerprint: u64) -> Option<ValueRef<'a>> {
         match *self {
@@ -138,32 +137,32 @@ impl<'a> Claims<'a> {
                 Claim::Plain(value) => Some(*value),
                 Claim::Text(text) => Some(ValueRef::Str(text)),
                 Claim::Value(value) => Some(ValueRef::from_json(value, CLAIM_READING)),
-                Claim::Broken(_) | Claim::Elsewhere(_) => None,
+                Claim::Invalid(_) | Claim::Distributed(_) => None,
             },
         }
     }
 
-    /// Whether a claim is there, and its value elsewhere.
-    pub(crate) fn is_elsewhere(&self, name: &str, escaped: bool) -> bool {
+    /// Whether the claim is a distributed claim without a value.
+    pub(crate) fn is_distributed(&self, name: &str, escaped: bool) -> bool {
         let Claims::Set(set) = self else { return false };
         let name = if escaped { unescape(name) } else { Some(Cow::Borrowed(name)) };
-        name.is_some_and(|name| matches!(set.get(&name, fingerprint(&name)), Some(Claim::Elsewhere(_))))
+        name.is_some_and(|name| matches!(set.get(&name, fingerprint(&name)), Some(Claim::Distributed(_))))
     }
 
-    /// How many claims there are.
+    /// Number of claims.
     pub fn len(&self) -> usize {
         match self {
             Claims::Object(members) => members.len(),
-            Claims::Set(set) => set.few.len() + set.many.len(),
+            Claims::Set(set) => set.linear.len() + set.overflow.len(),
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no claims.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether both are the very same claims.
+    /// Whether both refer to the same claims in memory.
     pub(crate) fn is(&self, other: &Claims<'_>) -> bool {
         match (self, other) {
             (Claims::Object(left), Claims::Object(right)) => std::ptr::eq(*left, *right),
@@ -172,7 +171,7 @@ impl<'a> Claims<'a> {
         }
     }
 
-    /// Names of all claims, in order.
+    /// The names of all claims, sorted.
     pub(crate) fn names(&self) -> Vec<&'a str> {
         match *self {
             Claims::Object(members) => members.keys().map(String::as_str).collect(),
@@ -205,9 +204,9 @@ const RESERVED: [&str; 21] = [
     "while",
 ];
 
-/// A key as written in an expression, as the key it stands for: `foo__dot__bar` is `foo.bar`.
+/// Decodes a key as written in an expression: `foo__dot__bar` is `foo.bar`.
 ///
-/// `None` if it contains a sequence `__word__` that stands for nothing.
+/// `None` if it contains an unknown sequence `__word__`.
 pub fn unescape(escaped: &str) -> Option<Cow<'_, str>> {
     let mut out: Option<String> = None;
     let mut copied = 0;
@@ -219,7 +218,8 @@ pub fn unescape(escaped: &str) -> Option<Cow<'_, str>> {
         let len = inner.find('_').unwrap_or(inner.len());
         let word = inner.get(..len)?;
         if word.is_empty() || !inner.get(len..)?.starts_with("__") {
-            // Not a sequence of two underscores, a word and two underscores: a later pair may begin one.
+            // No sequence of two underscores, a word and two underscores starts here; the next underscore may start
+            // one.
             at = open + 1;
             continue;
         }
@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_claim_of_few_and_of_many_is_found_and_replaced() {
+    fn finds_and_replaces_claims_in_small_and_large_sets() {
         let name = |number: usize| format!("claim{number}{}", "-of-a-longer-name".repeat(number % 2));
         let mut set = ClaimSet::new();
         for number in (0..200).chain(50..150) {
@@ -275,7 +275,7 @@ mod tests {
 
     // S82
     #[test]
-    fn escapes_are_undone_and_unknown_words_make_a_key_unreachable() {
+    fn unescape_decodes_known_sequences_and_rejects_unknown_ones() {
         let cases = [
             ("plain", Some("plain")),
             ("foo__dot__bar", Some("foo.bar")),
@@ -296,14 +296,14 @@ mod tests {
 
     // S181
     #[test]
-    fn a_claim_that_is_elsewhere_is_there_and_has_no_value() {
+    fn distributed_claim_is_present_without_a_value() {
         let mut set = ClaimSet::new();
-        set.insert_elsewhere("a.b", "not here".to_owned());
+        set.insert_distributed("a.b", "not here".to_owned());
         set.insert("c", Err("broken".to_owned()));
         let claims = Claims::Set(&set);
         assert!(matches!(claims.select("a__dot__b", true), Some(Err("not here"))));
-        assert!(claims.is_elsewhere("a__dot__b", true) && claims.is_elsewhere("a.b", false));
-        assert!(!claims.is_elsewhere("c", false) && !claims.is_elsewhere("d", false));
+        assert!(claims.is_distributed("a__dot__b", true) && claims.is_distributed("a.b", false));
+        assert!(!claims.is_distributed("c", false) && !claims.is_distributed("d", false));
         let environment = crate::kubernetes::claims_environment();
         for (expression, value) in [
             ("has(claims.a__dot__b)", Ok(true)),

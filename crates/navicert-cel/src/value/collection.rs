@@ -1,4 +1,4 @@
-//! Lists, maps and objects over different backing stores.
+//! Lists, maps and objects with different backing stores.
 
 use super::claims::unescape;
 use super::compare::{compare_keys, same_key};
@@ -6,35 +6,35 @@ use super::{Arena, Value, ValueMap, ValueRef};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// How JSON becomes CEL.
+/// How JSON is converted to CEL values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reading {
-    /// Whole numbers become `int` (or `uint`); otherwise every number is a `double`, as in token claims.
+    /// Convert whole numbers to `int` or `uint`; otherwise every number is a `double`, as in token claims.
     pub integers: bool,
-    /// Keys may be spelled with `__dot__`, `__dash__`, `__slash__`, `__underscores__` in selections.
+    /// Resolve the escapes `__dot__`, `__dash__`, `__slash__` and `__underscores__` in selected keys.
     pub unescape: bool,
 }
 
 /// A list.
 #[derive(Debug, Clone, Copy)]
 pub enum List<'a> {
-    /// Elements made during evaluation.
-    Vals(&'a [ValueRef<'a>]),
+    /// Elements built during evaluation.
+    Refs(&'a [ValueRef<'a>]),
     /// A JSON array.
     Json(&'a [serde_json::Value], Reading),
-    /// Strings of the host program.
+    /// Strings owned by the host program.
     Strings(&'a [String]),
-    /// A constant, or an owned value of the host program.
+    /// A constant, or a value owned by the host program.
     Values(&'a [Value]),
-    /// The whole numbers from zero, so many of them.
+    /// The integers from zero to this length, exclusive.
     Range(usize),
 }
 
 impl<'a> List<'a> {
-    /// How many elements there are.
+    /// Number of elements.
     pub fn len(&self) -> usize {
         match self {
-            List::Vals(items) => items.len(),
+            List::Refs(items) => items.len(),
             List::Json(items, _) => items.len(),
             List::Strings(items) => items.len(),
             List::Values(items) => items.len(),
@@ -42,16 +42,16 @@ impl<'a> List<'a> {
         }
     }
 
-    /// Whether there are none.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// An element, counted from zero.
+    /// The element at an index, starting at zero.
     #[inline]
     pub fn get(&self, index: usize) -> Option<ValueRef<'a>> {
         match *self {
-            List::Vals(items) => items.get(index).copied(),
+            List::Refs(items) => items.get(index).copied(),
             List::Json(items, reading) => items.get(index).map(|item| ValueRef::from_json(item, reading)),
             List::Strings(items) => items.get(index).map(|item| ValueRef::Str(item)),
             List::Values(items) => items.get(index).map(Value::as_val),
@@ -65,8 +65,8 @@ impl<'a> List<'a> {
         (0..self.len()).filter_map(move |index| self.get(index))
     }
 
-    /// The same list, whose elements no longer unescape the names of their fields.
-    pub(crate) fn plain(self) -> Self {
+    /// The same list without resolution of escaped field names on its elements.
+    pub(crate) fn without_unescape(self) -> Self {
         match self {
             List::Json(items, reading) => List::Json(items, Reading { unescape: false, ..reading }),
             other => other,
@@ -74,22 +74,23 @@ impl<'a> List<'a> {
     }
 }
 
-/// Pairs of a map made during evaluation; keys are distinct.
+/// The entries of a map built during evaluation; keys are distinct.
 #[derive(Debug)]
 pub struct Pairs<'a> {
     entries: &'a [(ValueRef<'a>, ValueRef<'a>)],
-    /// Entry numbers ordered by key, when there are enough entries to pay for it.
+    /// Entry indexes sorted by key; empty for small maps.
     order: &'a [u32],
 }
 
-/// Maps with more entries than this are searched by bisection.
-const INDEXED_FROM: usize = 12;
+/// Maps with more entries than this use binary search.
+const MAX_LINEAR_ENTRIES: usize = 12;
 
 impl<'a> Pairs<'a> {
-    /// Keeps the last of entries with the same key, in the place of the first. `None`: the arena is full.
+    /// Builds a map. Of entries with the same key, the last value is kept at the first position. Returns `None` if
+    /// the arena is full.
     pub fn build(arena: &'a Arena, entries: &[(ValueRef<'a>, ValueRef<'a>)]) -> Option<&'a Pairs<'a>> {
         let mut kept: Vec<(ValueRef<'a>, ValueRef<'a>)> = Vec::with_capacity(entries.len());
-        if entries.len() > INDEXED_FROM {
+        if entries.len() > MAX_LINEAR_ENTRIES {
             let mut order: Vec<usize> = (0..entries.len()).collect();
             let key = |index: usize| entries.get(index).map_or(ValueRef::Null, |entry| entry.0);
             order.sort_by(|&left, &right| compare_keys(key(left), key(right)).then(left.cmp(&right)));
@@ -113,14 +114,14 @@ impl<'a> Pairs<'a> {
             }
         }
         let mut order: Vec<u32> = Vec::new();
-        if kept.len() > INDEXED_FROM {
+        if kept.len() > MAX_LINEAR_ENTRIES {
             order.extend((0..kept.len()).filter_map(|index| u32::try_from(index).ok()));
             let key = |index: u32| kept.get(index as usize).map_or(ValueRef::Null, |entry| entry.0);
             order.sort_by(|&left, &right| compare_keys(key(left), key(right)));
         }
         let entries = arena.slice(&kept)?;
         let order = arena.slice(&order)?;
-        arena.keep(Pairs { entries, order })
+        arena.alloc(Pairs { entries, order })
     }
 
     fn find(&self, key: ValueRef<'_>) -> Option<ValueRef<'a>> {
@@ -137,7 +138,7 @@ impl<'a> Pairs<'a> {
     }
 }
 
-/// The entry with the same key, or else one with a numerically equal key.
+/// The entry with the same key, otherwise one with a numerically equal key.
 fn find_linear<'a>(
     entries: &(impl Iterator<Item = (ValueRef<'a>, ValueRef<'a>)> + Clone),
     key: ValueRef<'_>,
@@ -157,16 +158,16 @@ fn find_linear<'a>(
 pub enum Map<'a> {
     /// A JSON object.
     Json(&'a serde_json::Map<String, serde_json::Value>, Reading),
-    /// Pairs made during evaluation.
+    /// Entries built during evaluation.
     Pairs(&'a Pairs<'a>),
-    /// A constant, or an owned value of the host program.
+    /// A constant, or a value owned by the host program.
     Values(&'a ValueMap),
-    /// Names with lists of strings, such as `user.extra`; escaped spellings are understood if the flag is set.
+    /// Names with lists of strings, such as `user.extra`; the flag enables escaped keys.
     Lists(&'a BTreeMap<String, Vec<String>>, bool),
 }
 
 impl<'a> Map<'a> {
-    /// How many entries there are.
+    /// Number of entries.
     pub fn len(&self) -> usize {
         match self {
             Map::Json(members, _) => members.len(),
@@ -176,12 +177,12 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Whether there are none.
+    /// Whether the map is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The value of a key exactly as it is spelled.
+    /// Looks up a key without resolving escapes.
     pub fn find(&self, key: ValueRef<'_>) -> Option<ValueRef<'a>> {
         match *self {
             Map::Json(members, reading) => match key {
@@ -197,7 +198,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// The value of a key that may be spelled with escapes, in a selection or an index.
+    /// Looks up a key of a selection or index, resolving escapes.
     pub(crate) fn select(&self, key: ValueRef<'_>, escaped: bool) -> Option<ValueRef<'a>> {
         let escapes =
             escaped && matches!(self, Map::Json(_, Reading { unescape: true, .. }) | Map::Lists(_, true));
@@ -210,7 +211,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Keys and values; JSON objects in the order of their keys.
+    /// The entries; those of JSON objects are sorted by key.
     pub fn iter(self) -> Box<dyn Iterator<Item = (ValueRef<'a>, ValueRef<'a>)> + 'a> {
         match self {
             Map::Json(members, reading) => Box::new(

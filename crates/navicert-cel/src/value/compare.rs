@@ -1,4 +1,4 @@
-//! Equality and order, across the numeric types.
+//! Equality and ordering, across numeric types.
 
 use super::{List, Map, ValueRef};
 use crate::number::Number;
@@ -14,7 +14,7 @@ fn number(val: ValueRef<'_>) -> Option<Number> {
     }
 }
 
-/// `left == right`. Values of different types are unequal, except that numbers compare by value.
+/// `left == right`. Values of different types are unequal, but numbers compare by value across types.
 pub(crate) fn equal(left: ValueRef<'_>, right: ValueRef<'_>) -> bool {
     match (left, right) {
         (ValueRef::Str(left), ValueRef::Str(right)) => left == right,
@@ -40,8 +40,8 @@ pub(crate) fn equal(left: ValueRef<'_>, right: ValueRef<'_>) -> bool {
     }
 }
 
-/// `left == right` as Kubernetes answers it: `None` is an error. Its own types cannot be compared with others,
-/// nor with a quantity that was computed; inside lists and maps such a pair passes for equal.
+/// `left == right` with the semantics of Kubernetes; `None` is an error. The Kubernetes types cannot be compared
+/// with other types or with a computed quantity. Inside lists and maps such a pair counts as equal.
 pub(crate) fn equal_or_error(left: ValueRef<'_>, right: ValueRef<'_>) -> Option<bool> {
     match (left, right) {
         (ValueRef::Null, _) | (_, ValueRef::Null) => Some(equal(left, right)),
@@ -79,7 +79,7 @@ fn equal_maps(left: Map<'_>, right: Map<'_>) -> bool {
         && left.iter().all(|(key, value)| right.find(key).is_some_and(|other| equal(value, other)))
 }
 
-/// The order of two values, if their types have one; `None` also for NaN.
+/// The order of two values; `None` for unordered types and NaN.
 pub(crate) fn compare(left: ValueRef<'_>, right: ValueRef<'_>) -> Option<Ordering> {
     match (left, right) {
         (ValueRef::Str(left), ValueRef::Str(right)) => Some(left.cmp(right)),
@@ -91,7 +91,7 @@ pub(crate) fn compare(left: ValueRef<'_>, right: ValueRef<'_>) -> Option<Orderin
     }
 }
 
-/// Whether two map keys are the same key when a map is built: same type, same value.
+/// Whether two keys are duplicates in a map literal: same type and same value.
 pub(super) fn same_key(left: ValueRef<'_>, right: ValueRef<'_>) -> bool {
     match (left, right) {
         (ValueRef::Double(left), ValueRef::Double(right)) => left == right,
@@ -103,12 +103,12 @@ pub(super) fn same_key(left: ValueRef<'_>, right: ValueRef<'_>) -> bool {
     }
 }
 
-/// Whether a map finds one key by the other.
+/// Whether a lookup of one key finds the other.
 pub(crate) fn key_equal(left: ValueRef<'_>, right: ValueRef<'_>) -> bool {
     equal(left, right)
 }
 
-/// Some total order of keys in which numerically equal keys stand together.
+/// A total order of keys in which numerically equal keys are adjacent.
 pub(super) fn compare_keys(left: ValueRef<'_>, right: ValueRef<'_>) -> Ordering {
     fn rank(val: ValueRef<'_>) -> u8 {
         match val {
@@ -121,7 +121,7 @@ pub(super) fn compare_keys(left: ValueRef<'_>, right: ValueRef<'_>) -> Ordering 
     let by_kind = rank(left).cmp(&rank(right));
     by_kind.then_with(|| match compare(left, right) {
         Some(order) => order,
-        // NaN goes last; it equals nothing, so its place does not matter.
+        // NaN sorts last; it is equal to no key.
         None => {
             let nan = |val: ValueRef<'_>| matches!(val, ValueRef::Double(value) if value.is_nan());
             nan(left).cmp(&nan(right))

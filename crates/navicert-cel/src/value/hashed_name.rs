@@ -22,8 +22,8 @@ impl<T: Deref<Target = str>> HashedName<T> {
         self.name
     }
 
-    /// Whether this is `name`, whose fingerprint is passed too. Fingerprints of different names with the same length of at
-    /// most eight bytes never collide.
+    /// Whether this is `name`, whose fingerprint is passed as well. Names of the same length of at most eight bytes
+    /// have distinct fingerprints.
     #[inline]
     pub(crate) fn is(&self, name: &str, fingerprint: u64) -> bool {
         self.fingerprint == fingerprint
@@ -40,7 +40,7 @@ impl<T> Deref for HashedName<T> {
     }
 }
 
-/// Combines a name's first bytes, or both its ends, with its length. Different for most names.
+/// Combines the first bytes of a name, or its first and last bytes, with its length. Distinct for most names.
 #[inline]
 pub(crate) fn fingerprint(name: &str) -> u64 {
     let bytes = name.as_bytes();
@@ -58,7 +58,8 @@ pub(crate) fn fingerprint(name: &str) -> u64 {
 mod tests {
     use super::*;
 
-    // Pairs of names that differ in one letter or in length; names of at most eight bytes by their fingerprints alone.
+    // Pairs of names that differ in one letter or in length. Names of at most eight bytes are compared by
+    // fingerprint alone.
     #[test]
     fn name_matches_only_itself() {
         let name = |length: usize| "abcdefghijklmnop".split_at(length).0.to_owned();

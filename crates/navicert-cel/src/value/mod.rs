@@ -23,15 +23,15 @@ use crate::opaque::Opaque;
 pub enum ValueRef<'a> {
     /// `null`
     Null,
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
-    /// A signed 64-bit number.
+    /// A signed 64-bit integer.
     Int(i64),
-    /// An unsigned 64-bit number.
+    /// An unsigned 64-bit integer.
     Uint(u64),
     /// A double.
     Double(f64),
-    /// Text.
+    /// A string.
     Str(&'a str),
     /// A byte string.
     Bytes(&'a [u8]),
@@ -39,9 +39,9 @@ pub enum ValueRef<'a> {
     List(List<'a>),
     /// A map.
     Map(Map<'a>),
-    /// A length of time in nanoseconds.
+    /// A duration in nanoseconds.
     Duration(i64),
-    /// A point in time.
+    /// A timestamp.
     Timestamp(Timestamp),
     /// A type, by its name.
     Type(&'a str),
@@ -56,7 +56,7 @@ pub enum ValueRef<'a> {
 }
 
 impl<'a> ValueRef<'a> {
-    /// The name of the value's type as CEL spells it.
+    /// The name of the value's type in CEL.
     pub fn type_name(&self) -> &'a str {
         match self {
             ValueRef::Null => "null_type",
@@ -78,7 +78,7 @@ impl<'a> ValueRef<'a> {
         }
     }
 
-    /// Converts a JSON document as [`Reading`] says, without copying.
+    /// Wraps a JSON document without copying it.
     pub fn from_json(json: &'a serde_json::Value, reading: Reading) -> Self {
         match json {
             serde_json::Value::Null => ValueRef::Null,

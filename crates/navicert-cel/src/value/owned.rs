@@ -10,15 +10,15 @@ use crate::opaque::Opaque;
 pub enum Value {
     /// `null`
     Null,
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
-    /// A signed 64-bit number.
+    /// A signed 64-bit integer.
     Int(i64),
-    /// An unsigned 64-bit number.
+    /// An unsigned 64-bit integer.
     Uint(u64),
     /// A double.
     Double(f64),
-    /// Text.
+    /// A string.
     String(Box<str>),
     /// A byte string.
     Bytes(Box<[u8]>),
@@ -26,9 +26,9 @@ pub enum Value {
     List(Box<[Value]>),
     /// A map.
     Map(ValueMap),
-    /// A length of time in nanoseconds.
+    /// A duration in nanoseconds.
     Duration(i64),
-    /// A point in time.
+    /// A timestamp.
     Timestamp(Timestamp),
     /// A type, by its name.
     Type(Box<str>),
@@ -36,22 +36,22 @@ pub enum Value {
     Optional(Option<Box<Value>>),
     /// A value of one of the Kubernetes types.
     Opaque(Opaque),
-    /// A value with declared fields; only its type survives the evaluation.
+    /// A value with declared fields; only the name of its type is kept.
     Object(Box<str>),
 }
 
-/// A map with distinct keys, in the order they were added.
+/// A map with distinct keys, in insertion order.
 #[derive(Debug, Clone, Default)]
 pub struct ValueMap {
     entries: Vec<(Value, Value)>,
-    /// Entry numbers ordered by key, when there are enough entries to pay for it.
+    /// Entry indexes sorted by key; empty for small maps.
     order: Vec<u32>,
 }
 
-const INDEXED_FROM: usize = 12;
+const MAX_LINEAR_ENTRIES: usize = 12;
 
 impl ValueMap {
-    /// Of entries with the same key the last one counts.
+    /// Creates a map. Of entries with the same key, the last value is kept.
     pub fn new(entries: Vec<(Value, Value)>) -> Self {
         let mut map = ValueMap::default();
         for (key, value) in entries {
@@ -65,7 +65,7 @@ impl ValueMap {
         map
     }
 
-    /// Entries whose keys are known to be distinct.
+    /// Creates a map from entries with distinct keys.
     pub(crate) fn from_distinct(entries: Vec<(Value, Value)>) -> Self {
         let mut map = ValueMap { entries, order: Vec::new() };
         map.index();
@@ -73,7 +73,7 @@ impl ValueMap {
     }
 
     fn index(&mut self) {
-        if self.entries.len() <= INDEXED_FROM {
+        if self.entries.len() <= MAX_LINEAR_ENTRIES {
             return;
         }
         let entries = &self.entries;
@@ -116,7 +116,7 @@ impl ValueMap {
 }
 
 impl Value {
-    /// The same value, borrowed.
+    /// Borrows the value.
     pub fn as_val(&self) -> ValueRef<'_> {
         match self {
             Value::Null => ValueRef::Null,
@@ -132,14 +132,14 @@ impl Value {
             Value::Timestamp(timestamp) => ValueRef::Timestamp(*timestamp),
             Value::Type(name) => ValueRef::Type(name),
             Value::Optional(None) => ValueRef::Optional(None),
-            // The content of a constant optional is only ever looked at through the owned value.
+            // The content of a constant optional is read only through the owned value.
             Value::Optional(Some(_)) => ValueRef::Optional(None),
             Value::Opaque(opaque) => ValueRef::Opaque(opaque),
             Value::Object(name) => ValueRef::Type(name),
         }
     }
 
-    /// The text of a string.
+    /// The content of a string.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Value::String(text) => Some(text),
@@ -147,7 +147,7 @@ impl Value {
         }
     }
 
-    /// A truth value.
+    /// The content of a boolean.
     pub fn as_bool(&self) -> Option<bool> {
         match self {
             Value::Bool(value) => Some(*value),

@@ -1,4 +1,4 @@
-//! Types of literals with parts, and of what macros expand to.
+//! Type checking of aggregate literals (lists, maps, messages) and of comprehensions.
 
 use super::Checker;
 use crate::check::checker::Reference;
@@ -6,7 +6,7 @@ use crate::check::types::{self, BOOL, DYN, ERROR, INT, Type, TypeId};
 use crate::syntax::ast::{Fold, FoldKind, NodeId, Run, Text};
 
 impl Checker<'_, '_> {
-    /// The common type of the elements of a literal so far and one more.
+    /// Joins the element type found so far with the type of the next element.
     fn join(&mut self, id: NodeId, before: Option<TypeId>, found: TypeId) -> TypeId {
         let Some(before) = before else { return found };
         if self.types.assignable(before, found) {
@@ -22,15 +22,15 @@ impl Checker<'_, '_> {
         ERROR
     }
 
-    /// The type inside an element written with `?`.
+    /// The type inside an optional element, written with `?`.
     fn optional_element(&mut self, id: NodeId, found: TypeId) -> TypeId {
         let found = self.types.substitute(found, false);
         if let Some(inner) = self.types.unwrap_optional(found) {
             return inner;
         }
         if !matches!(self.types.node(found), Type::Dyn | Type::Any) {
-            let wanted = self.types.optional(found);
-            self.mismatch(id, wanted, found);
+            let expected = self.types.optional(found);
+            self.mismatch(id, expected, found);
         }
         found
     }
@@ -86,10 +86,10 @@ impl Checker<'_, '_> {
             return ERROR;
         };
         let Some(object) = scope.objects.get(&*found) else {
-            self.problem(id, format!("'{found}' is not a message type"));
+            self.report(id, format!("'{found}' is not a message type"));
             return ERROR;
         };
-        self.refer(id, Reference::TypeName(found.into()));
+        self.set_reference(id, Reference::TypeName(found.into()));
         let tree = self.tree;
         for field in tree.fields(fields) {
             let mut given = self.check(field.value);
@@ -98,14 +98,14 @@ impl Checker<'_, '_> {
             }
             let name = tree.text(field.name);
             match object.fields.iter().find(|known| &*known.0 == name) {
-                None => self.problem(id, format!("undefined field '{name}'")),
+                None => self.report(id, format!("undefined field '{name}'")),
                 Some(&(_, declared)) => {
                     if !self.types.assignable(declared, given) {
-                        let (wanted, given) = (self.types.describe(declared), self.types.describe(given));
-                        self.problem(
+                        let (expected, given) = (self.types.describe(declared), self.types.describe(given));
+                        self.report(
                             id,
                             format!(
-                                "expected type of field '{name}' is '{wanted}' but provided type is '{given}'"
+                                "expected type of field '{name}' is '{expected}' but provided type is '{given}'"
                             ),
                         );
                     }
@@ -115,7 +115,7 @@ impl Checker<'_, '_> {
         object.id
     }
 
-    /// Types of the variables of a loop over a range.
+    /// The types of the iteration variables of a comprehension over a range.
     fn loop_variables(&mut self, fold: &Fold) -> (TypeId, TypeId) {
         let range = self.check(fold.range);
         let range = self.types.substitute(range, false);
@@ -131,7 +131,7 @@ impl Checker<'_, '_> {
             }
             _ => {
                 let described = self.types.describe(range);
-                self.problem(
+                self.report(
                     fold.range,
                     format!(
                         "expression of type '{described}' cannot be range of a comprehension (must be list, map, or dynamic)"
@@ -164,7 +164,7 @@ impl Checker<'_, '_> {
         self.types.substitute(found, false)
     }
 
-    /// What the loop gives, with the complaints that its expansion into operators would draw.
+    /// The result type of a comprehension. Reports the same errors as checking its expansion into operators would.
     fn fold_result(&mut self, fold: &Fold, first: TypeId, filter: Option<TypeId>, body: TypeId) -> TypeId {
         let found = match fold.kind {
             FoldKind::All | FoldKind::Exists => {
@@ -181,16 +181,16 @@ impl Checker<'_, '_> {
             FoldKind::Map => self.types.map(first, body),
             FoldKind::MapEntry => {
                 let (key, value) = (self.types.variable(), self.types.variable());
-                let wanted = self.types.map(key, value);
-                if !self.types.assignable(body, wanted) {
-                    let described = self.describe_call(&[wanted, body], false);
-                    self.problem(
+                let expected = self.types.map(key, value);
+                if !self.types.assignable(body, expected) {
+                    let described = self.describe_call(&[expected, body], false);
+                    self.report(
                         fold.body,
                         format!("found no matching overload for 'cel.@mapInsert' applied to '{described}'"),
                     );
                     return ERROR;
                 }
-                wanted
+                expected
             }
             FoldKind::Bind => body,
         };
@@ -203,7 +203,7 @@ impl Checker<'_, '_> {
     fn check_condition(&mut self, id: NodeId, condition: TypeId, branch: TypeId) {
         if !self.types.assignable(condition, BOOL) {
             let described = self.describe_call(&[condition, branch, branch], false);
-            self.problem(id, format!("found no matching overload for '_?_:_' applied to '{described}'"));
+            self.report(id, format!("found no matching overload for '_?_:_' applied to '{described}'"));
         }
     }
 }

@@ -1,13 +1,13 @@
-//! `kubernetes.NamedFormat`
+//! Functions of `kubernetes.NamedFormat`.
 
-use crate::functions::{Call, Declaration, FULL, Given, MISFIT};
+use crate::functions::{ARENA_FULL, Call, Declaration, FunctionResult, NO_SUCH_OVERLOAD};
 use crate::library::kubernetes::format::NamedFormat;
 use crate::opaque::Opaque;
 use crate::value::ValueRef;
 
 macro_rules! constant {
     ($name:ident, $format:ident) => {
-        fn $name<'a>(call: &Call<'a>, _: &[ValueRef<'a>]) -> Given<'a> {
+        fn $name<'a>(call: &Call<'a>, _: &[ValueRef<'a>]) -> FunctionResult<'a> {
             call.opaque(Opaque::Format(NamedFormat::$format))
         }
     };
@@ -47,29 +47,31 @@ pub(crate) const FUNCTIONS: &[Declaration] = &[
     ("format.datetime", "format.datetime(): kubernetes.NamedFormat", datetime),
 ];
 
-fn named<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn named<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
-        [ValueRef::Str(name)] => match NamedFormat::named(name) {
+        [ValueRef::Str(name)] => match NamedFormat::from_name(name) {
             Some(format) => {
                 let format = call.opaque(Opaque::Format(format))?;
                 call.some(format)
             }
             None => Ok(ValueRef::Optional(None)),
         },
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-/// Present means invalid: the list says what is wrong.
-fn validate<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
-    let [ValueRef::Opaque(Opaque::Format(format)), ValueRef::Str(text)] = args else { return Err(MISFIT) };
+/// Returns an optional list of errors; none means that the string is valid.
+fn validate<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
+    let [ValueRef::Opaque(Opaque::Format(format)), ValueRef::Str(text)] = args else {
+        return Err(NO_SUCH_OVERLOAD);
+    };
     let problems = format.validate(text);
     if problems.is_empty() {
         return Ok(ValueRef::Optional(None));
     }
     let mut list = call.arena.list();
     for problem in problems {
-        list.push(call.text(&problem)?).ok_or(FULL)?;
+        list.push(call.text(&problem)?).ok_or(ARENA_FULL)?;
     }
     call.some(ValueRef::List(list.finish()))
 }

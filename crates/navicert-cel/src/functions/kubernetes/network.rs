@@ -1,7 +1,7 @@
-//! `net.IP` and `net.CIDR`
+//! Functions of `net.IP` and `net.CIDR`.
 
 use crate::fault::Cause;
-use crate::functions::{Call, Declaration, Given, MISFIT};
+use crate::functions::{Call, Declaration, FunctionResult, NO_SUCH_OVERLOAD};
 use crate::library::kubernetes::cidr::Cidr;
 use crate::library::kubernetes::ip::{Ip, Mapped};
 use crate::opaque::Opaque;
@@ -31,11 +31,11 @@ pub(crate) const FUNCTIONS: &[Declaration] = &[
     ("cidr_to_string", "string(net.CIDR): string", text),
 ];
 
-/// Additions of the common network extension.
-pub(crate) const NEWER: &[Declaration] = &[("cidr_is_mask", "(net.CIDR).isMask(): bool", is_mask)];
+/// Additions of the standard network extension.
+pub(crate) const STANDARD_ONLY: &[Declaration] = &[("cidr_is_mask", "(net.CIDR).isMask(): bool", is_mask)];
 
 fn mapped(call: &Call<'_>) -> Mapped {
-    if call.standard { Mapped::DottedRefused } else { Mapped::Refused }
+    if call.standard { Mapped::DottedRejected } else { Mapped::Rejected }
 }
 
 fn parse_ip<'a>(call: &Call<'a>, text: &str) -> Result<Ip, Cause<'a>> {
@@ -49,118 +49,118 @@ fn parse_cidr<'a>(call: &Call<'a>, text: &str) -> Result<Cidr, Cause<'a>> {
 fn address<'a>(args: &[ValueRef<'a>]) -> Result<Ip, Cause<'a>> {
     match args {
         [ValueRef::Opaque(Opaque::Ip(address))] => Ok(*address),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
 fn network<'a>(args: &[ValueRef<'a>]) -> Result<Cidr, Cause<'a>> {
     match args.first() {
         Some(ValueRef::Opaque(Opaque::Cidr(network))) => Ok(*network),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn ip<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn ip<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
         [ValueRef::Str(text)] => call.opaque(Opaque::Ip(parse_ip(call, text)?)),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn cidr<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn cidr<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
         [ValueRef::Str(text)] => call.opaque(Opaque::Cidr(parse_cidr(call, text)?)),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn cidr_ip<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn cidr_ip<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     call.opaque(Opaque::Ip(network(args)?.ip()))
 }
 
-fn family<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn family<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     Ok(ValueRef::Int(address(args)?.family()))
 }
 
-fn is_canonical<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn is_canonical<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
         [ValueRef::Str(text)] => {
             Ip::is_canonical(text, mapped(call)).map(ValueRef::Bool).map_err(|error| call.error(error))
         }
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn is_unspecified<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn is_unspecified<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     Ok(ValueRef::Bool(address(args)?.is_unspecified()))
 }
 
-fn is_loopback<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn is_loopback<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     Ok(ValueRef::Bool(address(args)?.is_loopback()))
 }
 
-fn is_link_local_multicast<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn is_link_local_multicast<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     Ok(ValueRef::Bool(address(args)?.is_link_local_multicast()))
 }
 
-fn is_link_local_unicast<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn is_link_local_unicast<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     Ok(ValueRef::Bool(address(args)?.is_link_local_unicast()))
 }
 
-fn is_global_unicast<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn is_global_unicast<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     Ok(ValueRef::Bool(address(args)?.is_global_unicast()))
 }
 
-fn is_ip<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn is_ip<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
         [ValueRef::Str(text)] => Ok(ValueRef::Bool(Ip::parse(text, mapped(call)).is_ok())),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn is_cidr<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn is_cidr<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
         [ValueRef::Str(text)] => Ok(ValueRef::Bool(Cidr::parse(text).is_ok())),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn text<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn text<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
         [ValueRef::Opaque(opaque)] => call.write(|out| write!(out, "{opaque}")),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn contains_ip<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn contains_ip<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     let network = network(args)?;
     let address = match args.get(1) {
         Some(ValueRef::Opaque(Opaque::Ip(address))) => *address,
         Some(ValueRef::Str(text)) => parse_ip(call, text)?,
-        _ => return Err(MISFIT),
+        _ => return Err(NO_SUCH_OVERLOAD),
     };
     Ok(ValueRef::Bool(network.contains_ip(address)))
 }
 
-fn contains_cidr<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn contains_cidr<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     let network = network(args)?;
     let other = match args.get(1) {
         Some(ValueRef::Opaque(Opaque::Cidr(other))) => *other,
         Some(ValueRef::Str(text)) => parse_cidr(call, text)?,
-        _ => return Err(MISFIT),
+        _ => return Err(NO_SUCH_OVERLOAD),
     };
     Ok(ValueRef::Bool(network.contains_cidr(other)))
 }
 
-fn prefix_length<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn prefix_length<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     Ok(ValueRef::Int(network(args)?.prefix_length()))
 }
 
-fn masked<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn masked<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     call.opaque(Opaque::Cidr(network(args)?.masked()))
 }
 
-fn is_mask<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn is_mask<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     let network = network(args)?;
     Ok(ValueRef::Bool(network == network.masked()))
 }

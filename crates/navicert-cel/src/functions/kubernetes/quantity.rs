@@ -1,6 +1,6 @@
-//! `kubernetes.Quantity`
+//! Functions of `kubernetes.Quantity`.
 
-use crate::functions::{Call, Declaration, Given, MISFIT};
+use crate::functions::{Call, Declaration, FunctionResult, NO_SUCH_OVERLOAD};
 use crate::library::kubernetes::quantity::{Quantity, QuantityError};
 use crate::opaque::Opaque;
 use crate::value::ValueRef;
@@ -39,71 +39,75 @@ fn two<'a>(args: &[ValueRef<'a>]) -> Option<(&'a Quantity, &'a Quantity)> {
     }
 }
 
-fn result<'a>(call: &Call<'a>, quantity: Result<Quantity, QuantityError>, computed: bool) -> Given<'a> {
+fn result<'a>(
+    call: &Call<'a>,
+    quantity: Result<Quantity, QuantityError>,
+    computed: bool,
+) -> FunctionResult<'a> {
     match quantity {
         Ok(quantity) => call.opaque(Opaque::Quantity(Box::new(quantity), computed)),
         Err(error) => Err(call.error(error)),
     }
 }
 
-fn quantity<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn quantity<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
         [ValueRef::Str(text)] => result(call, Quantity::parse(text), false),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn is_quantity<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn is_quantity<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
         [ValueRef::Str(text)] => Ok(ValueRef::Bool(Quantity::parse(text).is_ok())),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn sign<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
-    one(args).map(|quantity| ValueRef::Int(quantity.sign())).ok_or(MISFIT)
+fn sign<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
+    one(args).map(|quantity| ValueRef::Int(quantity.sign())).ok_or(NO_SUCH_OVERLOAD)
 }
 
-fn greater<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
-    two(args).map(|(left, right)| ValueRef::Bool(left > right)).ok_or(MISFIT)
+fn greater<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
+    two(args).map(|(left, right)| ValueRef::Bool(left > right)).ok_or(NO_SUCH_OVERLOAD)
 }
 
-fn less<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
-    two(args).map(|(left, right)| ValueRef::Bool(left < right)).ok_or(MISFIT)
+fn less<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
+    two(args).map(|(left, right)| ValueRef::Bool(left < right)).ok_or(NO_SUCH_OVERLOAD)
 }
 
-fn compare_to<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
-    two(args).map(|(left, right)| ValueRef::Int(left.cmp(right) as i64)).ok_or(MISFIT)
+fn compare_to<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
+    two(args).map(|(left, right)| ValueRef::Int(left.cmp(right) as i64)).ok_or(NO_SUCH_OVERLOAD)
 }
 
-fn as_double<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
-    one(args).map(|quantity| ValueRef::Double(quantity.as_approximate_double())).ok_or(MISFIT)
+fn as_double<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
+    one(args).map(|quantity| ValueRef::Double(quantity.as_approximate_double())).ok_or(NO_SUCH_OVERLOAD)
 }
 
-fn as_integer<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
-    let quantity = one(args).ok_or(MISFIT)?;
+fn as_integer<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
+    let quantity = one(args).ok_or(NO_SUCH_OVERLOAD)?;
     quantity.as_integer().map(ValueRef::Int).map_err(|error| call.error(error))
 }
 
-fn is_integer<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
-    one(args).map(|quantity| ValueRef::Bool(quantity.is_integer())).ok_or(MISFIT)
+fn is_integer<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
+    one(args).map(|quantity| ValueRef::Bool(quantity.is_integer())).ok_or(NO_SUCH_OVERLOAD)
 }
 
-fn add<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn add<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
         [ValueRef::Opaque(Opaque::Quantity(left, _)), ValueRef::Int(right)] => {
             result(call, left.checked_add_int(*right), true)
         }
         _ => {
-            let (left, right) = two(args).ok_or(MISFIT)?;
+            let (left, right) = two(args).ok_or(NO_SUCH_OVERLOAD)?;
             result(call, left.checked_add(right), true)
         }
     }
 }
 
-fn sub<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn sub<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
-        // Upstream negates the least int to itself, and notices only if the sum overflows.
+        // Kubernetes negates the minimum int to itself and fails only if the sum overflows.
         [ValueRef::Opaque(Opaque::Quantity(left, _)), ValueRef::Int(i64::MIN)]
             if left.as_integer().is_ok_and(|value| value >= 0) =>
         {
@@ -113,7 +117,7 @@ fn sub<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
             result(call, left.checked_sub_int(*right), true)
         }
         _ => {
-            let (left, right) = two(args).ok_or(MISFIT)?;
+            let (left, right) = two(args).ok_or(NO_SUCH_OVERLOAD)?;
             result(call, left.checked_sub(right), true)
         }
     }

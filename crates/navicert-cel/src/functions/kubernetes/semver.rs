@@ -1,7 +1,7 @@
-//! `kubernetes.Semver`
+//! Functions of `kubernetes.Semver`.
 
 use crate::fault::Cause;
-use crate::functions::{Call, Declaration, Given, MISFIT};
+use crate::functions::{Call, Declaration, FunctionResult, NO_SUCH_OVERLOAD};
 use crate::library::kubernetes::semver::{Version, VersionError};
 use crate::opaque::Opaque;
 use crate::value::ValueRef;
@@ -24,25 +24,25 @@ fn parse<'a>(args: &[ValueRef<'a>]) -> Result<Result<Version, VersionError>, Cau
     match args {
         [ValueRef::Str(text)] => Ok(Version::parse(text, false)),
         [ValueRef::Str(text), ValueRef::Bool(normalize)] => Ok(Version::parse(text, *normalize)),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn semver<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn semver<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match parse(args)? {
         Ok(version) => call.opaque(Opaque::Semver(Box::new(version))),
         Err(error) => Err(call.error(error)),
     }
 }
 
-fn is_semver<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn is_semver<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     Ok(ValueRef::Bool(parse(args)?.is_ok()))
 }
 
 fn one<'a>(args: &[ValueRef<'a>]) -> Result<&'a Version, Cause<'a>> {
     match args {
         [ValueRef::Opaque(Opaque::Semver(version))] => Ok(version),
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
@@ -51,30 +51,30 @@ fn two<'a>(args: &[ValueRef<'a>]) -> Result<(&'a Version, &'a Version), Cause<'a
         [ValueRef::Opaque(Opaque::Semver(left)), ValueRef::Opaque(Opaque::Semver(right))] => {
             Ok((left, right))
         }
-        _ => Err(MISFIT),
+        _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn greater<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn greater<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     two(args).map(|(left, right)| ValueRef::Bool(left > right))
 }
 
-fn less<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn less<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     two(args).map(|(left, right)| ValueRef::Bool(left < right))
 }
 
-fn compare_to<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn compare_to<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     two(args).map(|(left, right)| ValueRef::Int(left.cmp(right) as i64))
 }
 
-fn major<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn major<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     one(args).map(|version| ValueRef::Int(version.major()))
 }
 
-fn minor<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn minor<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     one(args).map(|version| ValueRef::Int(version.minor()))
 }
 
-fn patch<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+fn patch<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     one(args).map(|version| ValueRef::Int(version.patch()))
 }

@@ -1,29 +1,29 @@
-//! `net.CIDR`: an address with the length of its network prefix. The bits after the prefix are kept until `masked()`.
+//! `net.CIDR`: an address with a prefix length. The host bits are kept until `masked()`.
 
 use super::ip::{Ip, IpError, Mapped};
 use std::fmt;
 
-/// A network, or an address in one.
+/// An address with a prefix length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cidr {
     address: Ip,
     prefix: u8,
 }
 
-/// Why a text is no network.
+/// An invalid CIDR.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("network address parse error during conversion from string: netip.ParsePrefix({text:?}): {fault}")]
 pub struct CidrError {
-    /// The text.
+    /// The input.
     pub text: String,
-    /// What is wrong with it.
+    /// The cause.
     pub fault: CidrFault,
 }
 
-/// What can be wrong with a network.
+/// Why a CIDR is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CidrFault {
-    /// Only an address.
+    /// The prefix length is missing.
     #[error("no '/'")]
     NoSlash,
     /// `/08`, `/+8`
@@ -32,20 +32,21 @@ pub enum CidrFault {
     /// `/33`
     #[error("prefix length out of range")]
     Range,
-    /// Something with the address.
+    /// The address is invalid.
     #[error(transparent)]
     Address(#[from] IpError),
 }
 
 impl Cidr {
-    /// `cidr(text)`; `isCIDR(text)` is whether this succeeds. A mapped address is refused in every form.
+    /// `cidr(text)`; `isCIDR(text)` is whether this succeeds. IPv4-mapped IPv6 addresses are rejected in every
+    /// form.
     pub fn parse(text: &str) -> Result<Self, CidrError> {
         Self::read(text).map_err(|fault| CidrError { text: text.to_owned(), fault })
     }
 
     fn read(text: &str) -> Result<Self, CidrFault> {
         let (address, bits) = text.rsplit_once('/').ok_or(CidrFault::NoSlash)?;
-        let address = Ip::parse(address, Mapped::Refused)?;
+        let address = Ip::parse(address, Mapped::Rejected)?;
         let digits =
             bits.bytes().all(|byte| byte.is_ascii_digit()) && (bits == "0" || !bits.starts_with('0'));
         if bits.is_empty() || !digits {
@@ -55,7 +56,7 @@ impl Cidr {
         Ok(Self { address, prefix })
     }
 
-    /// `ip()`: the address as it was written.
+    /// `ip()`: the address with its host bits.
     #[must_use]
     pub fn ip(self) -> Ip {
         self.address
@@ -67,26 +68,26 @@ impl Cidr {
         i64::from(self.prefix)
     }
 
-    /// `masked()`: the network alone.
+    /// `masked()`: the network address with the prefix length.
     #[must_use]
     pub fn masked(self) -> Self {
         Self { address: self.address.masked(self.prefix), prefix: self.prefix }
     }
 
-    /// `containsIP(ip)`; an address of the other family is never contained.
+    /// `containsIP(ip)`; false for an address of the other family.
     #[must_use]
     pub fn contains_ip(self, address: Ip) -> bool {
         self.address.family() == address.family() && self.masked().address == address.masked(self.prefix)
     }
 
-    /// `containsCIDR(cidr)`: all of the other network.
+    /// `containsCIDR(cidr)`: whether the whole other network is contained.
     #[must_use]
     pub fn contains_cidr(self, other: Self) -> bool {
         other.prefix >= self.prefix && self.contains_ip(other.address)
     }
 }
 
-/// `10.1.2.3/8`; what `string(cidr)` gives.
+/// `10.1.2.3/8`: the result of `string(cidr)`.
 impl fmt::Display for Cidr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.address, self.prefix)
@@ -103,14 +104,14 @@ mod tests {
     }
 
     fn contains(network: &str, other: &str) -> bool {
-        match Ip::parse(other, Mapped::Refused) {
+        match Ip::parse(other, Mapped::Rejected) {
             Ok(address) => cidr(network).contains_ip(address),
             Err(_) => cidr(network).contains_cidr(cidr(other)),
         }
     }
 
     #[test]
-    fn networks_are_read_strictly() {
+    fn parses_only_strict_cidrs() {
         // network_ext; cel.jsonl "ip and cidr"
         for (text, written, masked) in [
             ("10.0.0.0/8", "10.0.0.0/8", "10.0.0.0/8"),
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_contains_its_addresses_and_smaller_networks() {
+    fn network_contains_its_addresses_and_subnets() {
         for (network, other, contained) in [
             ("10.0.0.0/8", "10.1.1.1", true),
             ("10.1.2.3/8", "10.9.9.9", true),

@@ -1,5 +1,5 @@
-//! `kubernetes.NamedFormat`: the formats of Kubernetes' names and OpenAPI's strings, with the texts of apimachinery's
-//! validation.
+//! `kubernetes.NamedFormat`: the formats of Kubernetes names and of OpenAPI strings, with the error messages of
+//! apimachinery's validation.
 
 use super::url::Url;
 
@@ -56,11 +56,11 @@ impl NamedFormat {
 
     /// `format.named(name)`
     #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }
 
-    /// The name, which is also that of the function `format.<name>()`.
+    /// The name, also used by the function `format.<name>()`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -80,8 +80,8 @@ impl NamedFormat {
         }
     }
 
-    /// `validate(text)`: what is wrong with the text; empty if nothing is. The errors are few and short, but that of
-    /// `uri` repeats the text.
+    /// `validate(text)`: the validation errors, empty for a valid text. The list is short, but the error of `uri`
+    /// contains the text.
     #[must_use]
     pub fn validate(self, text: &str) -> Vec<String> {
         match self {
@@ -94,15 +94,15 @@ impl NamedFormat {
             Self::Dns1035LabelPrefix => rules::dns1035_label(&rules::without_trailing_dash(text)),
             Self::LabelValue => rules::label_value(text),
             Self::Uri => Url::check_request(text).err().into_iter().collect(),
-            Self::Uuid => refused_unless(rules::is_uuid(text), "does not match the UUID format"),
-            Self::Byte => refused_unless(rules::is_base64(text), "invalid base64"),
-            Self::Date => refused_unless(rules::is_date(text), "invalid date"),
-            Self::DateTime => refused_unless(rules::is_date_time(text), "invalid datetime"),
+            Self::Uuid => errors_unless(rules::is_uuid(text), "does not match the UUID format"),
+            Self::Byte => errors_unless(rules::is_base64(text), "invalid base64"),
+            Self::Date => errors_unless(rules::is_date(text), "invalid date"),
+            Self::DateTime => errors_unless(rules::is_date_time(text), "invalid datetime"),
         }
     }
 }
 
-fn refused_unless(valid: bool, error: &str) -> Vec<String> {
+fn errors_unless(valid: bool, error: &str) -> Vec<String> {
     if valid { Vec::new() } else { vec![error.to_owned()] }
 }
 

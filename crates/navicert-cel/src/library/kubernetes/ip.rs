@@ -1,22 +1,22 @@
-//! `net.IP`: addresses without zones, leading zeros or an IPv4 address hidden in an IPv6 one.
+//! `net.IP`: addresses without zones, leading zeros or IPv4-mapped IPv6 forms.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// An address.
+/// An IP address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ip(IpAddr);
 
-/// What becomes of an IPv4 address mapped into IPv6.
+/// How an IPv4-mapped IPv6 address is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mapped {
-    /// It is refused, as Kubernetes and cel-go do.
-    Refused,
-    /// Written with dots it is refused, written in hexadecimal it is the IPv4 address, as the conformance suite has it.
-    DottedRefused,
+    /// Rejected, as in Kubernetes and cel-go.
+    Rejected,
+    /// Rejected in dotted form; in hexadecimal form it is the IPv4 address, as the conformance suite expects.
+    DottedRejected,
 }
 
-/// Why a text is no address.
+/// An invalid IP address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IpError {
     /// Not an address.
@@ -47,7 +47,7 @@ impl Ip {
             (IpAddr::V4(_), None) => Ok(Self(parsed)),
             (IpAddr::V6(address), None) => match address.to_ipv4_mapped() {
                 None => Ok(Self(parsed)),
-                Some(inner) if mapped == Mapped::DottedRefused && !text.contains('.') => {
+                Some(inner) if mapped == Mapped::DottedRejected && !text.contains('.') => {
                     Ok(Self(inner.into()))
                 }
                 Some(_) => Err(IpError::Mapped(text.to_owned())),
@@ -55,9 +55,9 @@ impl Ip {
         }
     }
 
-    /// `ip.isCanonical(text)`: whether the text is the one [`Display`](fmt::Display) writes.
+    /// `ip.isCanonical(text)`: whether the text equals its [`Display`](fmt::Display) form.
     pub fn is_canonical(text: &str, mapped: Mapped) -> Result<bool, IpError> {
-        Self::parse(text, mapped).map(|address| LongestText::of(address).as_str() == text)
+        Self::parse(text, mapped).map(|address| LongestText::from_display(address).as_str() == text)
     }
 
     /// `family()`: 4 or 6.
@@ -96,7 +96,8 @@ impl Ip {
         }
     }
 
-    /// `isGlobalUnicast()`: neither broadcast nor unspecified, loopback, multicast or link-local; private is fine.
+    /// `isGlobalUnicast()`: not broadcast, unspecified, loopback, multicast or link-local; private addresses are
+    /// included.
     #[must_use]
     pub fn is_global_unicast(self) -> bool {
         self.0 != IpAddr::V4(Ipv4Addr::BROADCAST)
@@ -106,7 +107,7 @@ impl Ip {
             && !self.is_link_local_unicast()
     }
 
-    /// The address without the bits after `prefix`.
+    /// The address with the bits after `prefix` cleared.
     pub(super) fn masked(self, prefix: u8) -> Self {
         let prefix = u32::from(prefix);
         Self(match self.0 {
@@ -121,16 +122,16 @@ impl Ip {
         })
     }
 
-    /// Bits of an address of this family.
+    /// Number of bits in an address of this family.
     pub(super) fn bits(self) -> u8 {
         if self.0.is_ipv4() { 32 } else { 128 }
     }
 }
 
-/// The longest text of an address.
+/// Buffer for the longest text of an address.
 type LongestText = crate::stack_text::StackText<48>;
 
-/// RFC 5952: lower case, the longest run of zeros as `::`; what `string(ip)` gives.
+/// RFC 5952: lower case, the longest run of zeros as `::`. The result of `string(ip)`.
 impl fmt::Display for Ip {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
@@ -142,11 +143,11 @@ mod tests {
     use super::{Ip, IpError, Mapped};
 
     fn ip(text: &str) -> Ip {
-        Ip::parse(text, Mapped::Refused).unwrap()
+        Ip::parse(text, Mapped::Rejected).unwrap()
     }
 
     #[test]
-    fn addresses_are_read_strictly_and_written_canonically() {
+    fn parses_strict_addresses_and_formats_them_canonically() {
         // network_ext; cel.jsonl "ip and cidr"
         for (text, canonical) in [
             ("127.0.0.1", "127.0.0.1"),
@@ -161,7 +162,7 @@ mod tests {
             ("0:0:1::", "0:0:1::"),
         ] {
             assert_eq!(ip(text).to_string(), canonical);
-            assert_eq!(Ip::is_canonical(text, Mapped::Refused), Ok(text == canonical));
+            assert_eq!(Ip::is_canonical(text, Mapped::Rejected), Ok(text == canonical));
         }
         for text in [
             "",
@@ -181,24 +182,24 @@ mod tests {
             "fe80::1%",
             "::1.2.3.04",
         ] {
-            assert_eq!(Ip::parse(text, Mapped::Refused), Err(IpError::Syntax(text.to_owned())));
+            assert_eq!(Ip::parse(text, Mapped::Rejected), Err(IpError::Syntax(text.to_owned())));
         }
-        let zone = Ip::parse("fe80::1%eth0", Mapped::Refused).unwrap_err();
+        let zone = Ip::parse("fe80::1%eth0", Mapped::Rejected).unwrap_err();
         assert_eq!(zone.to_string(), "IP address \"fe80::1%eth0\" with zone value is not allowed");
     }
 
     #[test]
-    fn a_mapped_address_is_refused_but_for_the_suite() {
+    fn rejects_mapped_addresses_except_hexadecimal_in_the_standard_dialect() {
         for text in ["::ffff:1.2.3.4", "::ffff:102:304"] {
-            let error = Ip::parse(text, Mapped::Refused).unwrap_err();
+            let error = Ip::parse(text, Mapped::Rejected).unwrap_err();
             assert_eq!(error.to_string(), format!("IPv4-mapped IPv6 address \"{text}\" is not allowed"));
         }
-        assert!(Ip::parse("::ffff:192.168.0.1", Mapped::DottedRefused).is_err());
-        assert_eq!(Ip::parse("::ffff:c0a8:1", Mapped::DottedRefused), Ok(ip("192.168.0.1")));
+        assert!(Ip::parse("::ffff:192.168.0.1", Mapped::DottedRejected).is_err());
+        assert_eq!(Ip::parse("::ffff:c0a8:1", Mapped::DottedRejected), Ok(ip("192.168.0.1")));
     }
 
     #[test]
-    fn kinds_of_addresses() {
+    fn classifies_addresses() {
         for (text, kinds) in [
             ("0.0.0.0", "unspecified"),
             ("::", "unspecified"),

@@ -1,7 +1,7 @@
 //! `resource.Quantity`: exact decimal amounts with suffixes (`1.5Gi`, `100m`, `1e3`).
 //!
-//! Upstream keeps two representations, 64 bits with a decimal scale and an arbitrary decimal, and the choice
-//! is visible: only the small one can be an integer (`isInteger`), so this code chooses by the same rule.
+//! Upstream has two representations, a 64-bit integer with a decimal scale and an arbitrary-precision decimal. The
+//! choice is visible: only the first can be an integer (`isInteger`), so this module follows the same rule.
 
 use num_bigint::BigInt;
 use std::cmp::Ordering;
@@ -12,17 +12,17 @@ mod parse;
 
 use amount::Amount;
 
-/// An amount, the notation it was written in, and perhaps the text.
+/// An amount with its notation and possibly its source text.
 #[derive(Clone, Debug)]
 pub struct Quantity {
     amount: Amount,
     notation: Notation,
-    /// Upstream returns a text that was already canonical by its own quick test as it was written, sign and zeros
-    /// included.
+    /// The source text, if it passes upstream's quick test for the canonical form. Upstream returns such a text
+    /// unchanged, with sign and zeros.
     text: Option<Box<str>>,
 }
 
-/// How an amount is written.
+/// The notation of an amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Notation {
     /// `1k`
@@ -33,22 +33,22 @@ enum Notation {
     Exponent,
 }
 
-/// Why a text is no quantity, or an operation has no result.
+/// An invalid quantity, or an operation without result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityError {
-    /// Not a number with a suffix.
+    /// The text is not a number with a suffix.
     #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
     Format,
-    /// No such suffix.
+    /// The suffix is unknown.
     #[error("unable to parse quantity's suffix")]
     Suffix,
-    /// The number before the suffix is none.
+    /// The number before the suffix is invalid.
     #[error("unable to parse numeric part of quantity")]
     Number,
-    /// Not a whole number of 64 bits.
+    /// The amount is not a 64-bit integer.
     #[error("cannot convert value to integer")]
     NotInteger,
-    /// More digits than are kept.
+    /// The amount has too many digits.
     #[error("quantity has too many digits")]
     TooLarge,
 }
@@ -59,7 +59,7 @@ impl Quantity {
         parse::parse(text)
     }
 
-    /// `asInteger()`. Only for amounts of up to 18 digits that were written without a fraction.
+    /// `asInteger()`. Succeeds only for amounts of up to 18 digits written without a fraction.
     pub fn as_integer(&self) -> Result<i64, QuantityError> {
         self.amount.as_integer().ok_or(QuantityError::NotInteger)
     }
@@ -86,7 +86,7 @@ impl Quantity {
         }
     }
 
-    /// `add(quantity)`. Zero takes the notation of what is added.
+    /// `add(quantity)`. If `self` is zero, the result has the notation of `other`.
     pub fn checked_add(&self, other: &Self) -> Result<Self, QuantityError> {
         self.combined(other, Amount::checked_add)
     }
@@ -121,7 +121,7 @@ impl Quantity {
     }
 }
 
-/// By amount: `1` equals `1000m`. `compareTo`, `isLessThan`, `isGreaterThan` and `==` all go by this.
+/// Compares amounts: `1` equals `1000m`. `compareTo`, `isLessThan`, `isGreaterThan` and `==` use this order.
 impl Ord for Quantity {
     fn cmp(&self, other: &Self) -> Ordering {
         self.amount.compare(&other.amount)
@@ -142,7 +142,7 @@ impl PartialEq for Quantity {
 
 impl Eq for Quantity {}
 
-/// The canonical text, with upstream's gap: from `1000E` on there is no suffix left and none is written.
+/// The canonical text. As upstream, amounts from `1000E` on are written without a suffix.
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(text) = &self.text {

@@ -1,8 +1,8 @@
-//! Regular expressions with the syntax and meaning of RE2 as Go has it, matched in linear time.
+//! Regular expressions with the syntax and semantics of RE2 as implemented in Go, matched in linear time.
 //!
-//! This module parses patterns itself, because the syntax of the `regex` crate differs: `\d`,
-//! `\w`, `\s` and `\b` are ASCII in RE2, `[a&&b]` is a plain class, `\Q…\E`, `\123` and `a{,5}` are legal, `(?x)` and
-//! `a{1001}` are not. A username rule `^\w+$` must not become weaker by a change of engine.
+//! This module has its own parser, because the syntax of the `regex` crate differs: `\d`, `\w`, `\s` and `\b` are
+//! ASCII in RE2, `[a&&b]` is a plain class, `\Q…\E`, `\123` and `a{,5}` are valid, `(?x)` and `a{1001}` are not. A
+//! user name rule `^\w+$` must accept the same names here as in Kubernetes.
 
 use regex_automata::meta;
 use regex_syntax::hir::Look;
@@ -13,30 +13,32 @@ mod escape;
 mod names;
 mod parse;
 
-/// Bytes a compiled pattern may take unless the caller says otherwise.
+/// Default limit in bytes for a compiled pattern.
 pub const DEFAULT_SIZE_LIMIT: usize = 10 << 20;
 
-/// A compiled pattern. Cloning is cheap; matching needs no lock and no allocation once warm.
+/// A compiled pattern. It is cheap to clone; matching takes no lock and, after the first match, does not allocate.
 #[derive(Clone)]
 pub struct Pattern {
     regex: meta::Regex,
-    /// `\B` holds between the bytes of a character. A search for any match may stop at such a place, see that it is
-    /// none, and miss the real match around it; a search for the leftmost match does not.
+    /// Set if the pattern contains `\B`, which also matches between the bytes of a character. A search for any
+    /// match may stop at such a position, discard it, and miss the valid match around it; a leftmost search does
+    /// not.
     has_negated_boundary: bool,
 }
 
 impl Pattern {
-    /// Compiles a pattern that takes at most [`DEFAULT_SIZE_LIMIT`] bytes.
+    /// Compiles a pattern with the limit [`DEFAULT_SIZE_LIMIT`].
     pub fn new(pattern: &str) -> Result<Self, PatternError> {
         Self::with_size_limit(pattern, DEFAULT_SIZE_LIMIT)
     }
 
-    /// Whether it is a pattern: cheaper than compiling it, and blind only to the size of what is compiled.
+    /// Checks a pattern without compiling it: cheaper, but does not detect a pattern that is too large when
+    /// compiled.
     pub fn check(pattern: &str) -> Result<(), PatternError> {
         parse::parse(pattern).map(|_| ())
     }
 
-    /// Compiles a pattern that takes at most `size_limit` bytes.
+    /// Compiles a pattern to at most `size_limit` bytes.
     pub fn with_size_limit(pattern: &str, size_limit: usize) -> Result<Self, PatternError> {
         let tree = parse::parse(pattern)?;
         let config = meta::Config::new().nfa_size_limit(Some(size_limit)).onepass_size_limit(Some(1 << 18));
@@ -54,21 +56,21 @@ impl Pattern {
         if self.has_negated_boundary { self.regex.find(text).is_some() } else { self.regex.is_match(text) }
     }
 
-    /// The leftmost match: `text.find(pattern)`, which gives `""` where this gives `None`.
+    /// The leftmost match: `text.find(pattern)`, which returns `""` for `None`.
     #[must_use]
     pub fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
         self.regex.find(text).and_then(|found| text.get(found.range()))
     }
 
-    /// All matches from left to right that do not overlap: `text.findAll(pattern)`.
+    /// All non-overlapping matches from left to right: `text.findAll(pattern)`.
     ///
-    /// An empty match right after another match is left out. For `findAll(pattern, n)` take the first `n`, all if `n`
-    /// is negative.
+    /// An empty match adjacent to the preceding match is omitted. For `findAll(pattern, n)`, take the first `n`
+    /// matches, or all if `n` is negative.
     pub fn find_all<'p, 't>(&'p self, text: &'t str) -> impl Iterator<Item = &'t str> + use<'p, 't> {
         self.regex.find_iter(text).filter_map(|found| text.get(found.range()))
     }
 
-    /// Heap bytes of the compiled form, for the size of a cache.
+    /// Heap bytes of the compiled pattern, for cache accounting.
     #[must_use]
     pub fn memory_usage(&self) -> usize {
         self.regex.memory_usage()
@@ -81,13 +83,13 @@ impl fmt::Debug for Pattern {
     }
 }
 
-/// Why a text is no pattern, and the part of it that is wrong.
+/// An invalid pattern, with the invalid part.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("error parsing regexp: {fault}: `{part}`")]
 pub struct PatternError {
-    /// What is wrong.
+    /// The cause.
     pub fault: Fault,
-    /// Where: the offending piece of the pattern.
+    /// The invalid part of the pattern.
     pub part: String,
 }
 
@@ -97,7 +99,7 @@ impl PatternError {
     }
 }
 
-/// What can be wrong with a pattern, in Go's words.
+/// Why a pattern is invalid, worded as in Go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// `a(b`
@@ -133,10 +135,10 @@ pub enum Fault {
     /// `(?P<>a)`, a name used twice
     #[error("invalid named capture")]
     NamedCapture,
-    /// More nesting than the engine takes.
+    /// The nesting exceeds the limit.
     #[error("expression nests too deeply")]
     TooDeep,
-    /// More states than the limit allows.
+    /// The compiled pattern exceeds the size limit.
     #[error("expression too large")]
     TooLarge,
 }

@@ -1,4 +1,5 @@
-//! `kubernetes.Semver`: versions by semver.org, compared by precedence; build metadata is kept but never compared.
+//! `kubernetes.Semver`: versions as defined by semver.org, compared by precedence. Build metadata is kept but not
+//! compared.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -11,25 +12,25 @@ pub struct Version {
     build: Box<str>,
 }
 
-/// Why a text is no version, in the words of the library upstream uses.
+/// An invalid version, worded as by the library that Kubernetes uses.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VersionError {
-    /// Nothing there.
+    /// The text is empty.
     #[error("Version string empty")]
     Empty,
     /// Fewer than three numbers.
     #[error("No Major.Minor.Patch elements found")]
     Short,
-    /// Fewer than three numbers and more than numbers.
+    /// Fewer than three numbers, followed by a prerelease or build.
     #[error("short version cannot contain PreRelease/Build meta data")]
     ShortWithExtras,
-    /// Something other than digits.
+    /// A number contains other characters than digits.
     #[error("Invalid character(s) found in {0} number {1:?}")]
     NumberCharacters(&'static str, String),
     /// `01`
     #[error("{0} number must not contain leading zeroes {1:?}")]
     LeadingZero(&'static str, String),
-    /// Beyond 64 bits, or nothing.
+    /// A number is empty or overflows 64 bits.
     #[error("strconv.ParseUint: parsing {0:?}: {1}")]
     Number(String, &'static str),
     /// `1.2.3-`, `1.2.3-a..b`
@@ -52,7 +53,7 @@ pub enum VersionError {
 impl Version {
     /// `semver(text)` or `semver(text, normalize)`; `isSemver` is whether this succeeds.
     ///
-    /// Normalizing takes a leading `v`, zeros before the numbers, and one or two numbers instead of three.
+    /// Normalization accepts a leading `v`, leading zeros, and one or two numbers instead of three.
     pub fn parse(text: &str, normalize: bool) -> Result<Self, VersionError> {
         if normalize {
             Self::parse_tolerant(text.strip_prefix('v').unwrap_or(text))
@@ -115,7 +116,7 @@ impl Version {
         })
     }
 
-    /// `major()`. Beyond the range of int it wraps, as upstream's conversion does.
+    /// `major()`. Wraps if it overflows `int`, as upstream.
     #[must_use]
     pub fn major(&self) -> i64 {
         self.numbers[0].cast_signed()
@@ -134,13 +135,13 @@ impl Version {
     }
 }
 
-/// The patch number, and the prerelease and build after it with their signs.
+/// Splits the patch number from the prerelease and build, which keep their separators.
 fn split_extras(text: &str) -> (&str, &str) {
     let at = text.find(['-', '+']).unwrap_or(text.len());
     text.split_at_checked(at).unwrap_or((text, ""))
 }
 
-/// Drops zeros before a number; of a part that starts with none, as `-alpha` in `1.2.-alpha`, it makes a zero.
+/// Removes leading zeros from a number; a part without digits, such as `-alpha` in `1.2.-alpha`, gets a zero.
 fn with_plain_number(part: &str) -> String {
     if part.len() < 2 {
         return part.to_owned();
@@ -185,8 +186,8 @@ fn in_identifier(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'-'
 }
 
-/// By precedence: a prerelease comes before its release, numbers before words, fewer parts before more.
-/// `compareTo`, `isLessThan`, `isGreaterThan` and `==` all go by this.
+/// Precedence: a prerelease is lower than its release, numbers are lower than words, fewer parts are lower than
+/// more. `compareTo`, `isLessThan`, `isGreaterThan` and `==` use this order.
 impl Ord for Version {
     fn cmp(&self, other: &Self) -> Ordering {
         let by_numbers = self.numbers.cmp(&other.numbers);
@@ -197,8 +198,8 @@ impl Ord for Version {
             (false, false) => self
                 .prerelease
                 .split('.')
-                .map(Identifier::of)
-                .cmp(other.prerelease.split('.').map(Identifier::of)),
+                .map(Identifier::parse)
+                .cmp(other.prerelease.split('.').map(Identifier::parse)),
         })
     }
 }
@@ -217,7 +218,7 @@ impl PartialEq for Version {
 
 impl Eq for Version {}
 
-/// A part of a prerelease, in order of precedence.
+/// An identifier of a prerelease; the variants are in order of precedence.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Identifier<'v> {
     Number(u64),
@@ -225,7 +226,7 @@ enum Identifier<'v> {
 }
 
 impl<'v> Identifier<'v> {
-    fn of(part: &'v str) -> Self {
+    fn parse(part: &'v str) -> Self {
         part.parse().map_or(Self::Word(part), Self::Number)
     }
 }
@@ -254,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn strict_versions_read_back() {
+    fn strict_versions_round_trip() {
         // cel.jsonl "semver"
         for text in [
             "1.2.3",
@@ -299,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn normalizing_fills_in_what_is_missing() {
+    fn normalization_adds_missing_numbers() {
         for (text, normalized) in [
             ("v1.2.3", Some("1.2.3")),
             ("v1", Some("1.0.0")),
@@ -330,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn precedence_ignores_the_build() {
+    fn precedence_ignores_build_metadata() {
         let rising = [
             "1.2.3-1",
             "1.2.3-2",

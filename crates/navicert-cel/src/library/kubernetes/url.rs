@@ -1,7 +1,7 @@
-//! `kubernetes.URL`: URLs as Go's `net/url` reads them, absolute or with an absolute path.
+//! `kubernetes.URL`: URLs as parsed by Go's `net/url`, either absolute or with an absolute path.
 //!
-//! As upstream, a text must be valid both as a request target, where `#` has no meaning, and as a URL, whose parts are
-//! kept. The WHATWG rules of browsers (lower-cased hosts, dot segments) do not apply.
+//! As upstream, a text must be valid both as a request target, where `#` has no meaning, and as a URL, whose parts
+//! are kept. The WHATWG rules of browsers (lower-case hosts, dot segments) do not apply.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,37 +15,37 @@ use escape::Mode;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Url {
     scheme: String,
-    /// What follows the scheme of `mailto:someone`; there is no host and no path then.
+    /// The part after the scheme of a URL such as `mailto:name`, which has no host and no path.
     opaque: String,
     user: Option<(Vec<u8>, Option<Vec<u8>>)>,
     host: Vec<u8>,
-    /// As written.
+    /// The path as written.
     raw_path: String,
-    /// `http:/path`: a scheme and a path with no slashes for a host between.
+    /// `http:/path`: a scheme and a path without `//` and host.
     omit_host: bool,
-    /// A lone `?` at the end.
+    /// The text ends in `?` without a query.
     force_query: bool,
     raw_query: String,
     fragment: String,
 }
 
-/// Why a text is no URL.
+/// An invalid URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("URL parse error during conversion from string: parse {}: {fault}", Quoted(text))]
 pub struct UrlError {
-    /// The text.
+    /// The input.
     pub text: String,
-    /// What is wrong with it.
+    /// The cause.
     pub fault: UrlFault,
 }
 
-/// What can be wrong with a URL, in Go's words.
+/// Why a URL is invalid, worded as in Go.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlFault {
-    /// Nothing there.
+    /// The text is empty.
     #[error("empty url")]
     Empty,
-    /// Neither absolute nor an absolute path.
+    /// The text is neither absolute nor an absolute path.
     #[error("invalid URI for request")]
     Relative,
     /// `:a`
@@ -60,19 +60,19 @@ pub enum UrlFault {
     /// `%zz`
     #[error("invalid URL escape {0:?}")]
     Escape(String),
-    /// A character that no host has.
+    /// A character that is invalid in a host.
     #[error("invalid character {0:?} in host name")]
     HostCharacter(String),
     /// `[::1`
     #[error("missing ']' in host")]
     MissingBracket,
-    /// Brackets that are not around all of the host, or not around an IPv6 address.
+    /// Brackets that do not enclose the whole host or do not enclose an IPv6 address.
     #[error("invalid IP-literal")]
     IpLiteral,
     /// `:abc`
     #[error("invalid port {0:?} after host")]
     Port(String),
-    /// A character that no user name has.
+    /// A character that is invalid in user information.
     #[error("net/url: invalid userinfo")]
     UserInfo,
 }
@@ -83,7 +83,7 @@ impl Url {
         parse::parse(text).map_err(|fault| UrlError { text: text.to_owned(), fault })
     }
 
-    /// Whether the text would do as the target of a request; the error says why not, as Go does.
+    /// Checks whether the text is a valid request target; the error is worded as in Go.
     pub fn check_request(text: &str) -> Result<(), String> {
         parse::check_request(text).map_err(|fault| format!("parse {}: {fault}", Quoted(text)))
     }
@@ -94,7 +94,7 @@ impl Url {
         &self.scheme
     }
 
-    /// `getHost()`, with the port.
+    /// `getHost()`, including the port.
     #[must_use]
     pub fn host(&self) -> String {
         text(&self.host)
@@ -107,20 +107,20 @@ impl Url {
         text(name.strip_prefix(b"[").and_then(|inner| inner.strip_suffix(b"]")).unwrap_or(name))
     }
 
-    /// `getPort()`, empty if there is none.
+    /// `getPort()`, empty if absent.
     #[must_use]
     pub fn port(&self) -> String {
         text(self.host_and_port().1)
     }
 
-    /// `getEscapedPath()`: as written if that was well escaped, else escaped anew.
+    /// `getEscapedPath()`: as written if correctly escaped, otherwise re-escaped.
     #[must_use]
     pub fn escaped_path(&self) -> String {
-        escape::well_escaped(&self.raw_path, Mode::Path)
+        escape::ensure_escaped(&self.raw_path, Mode::Path)
     }
 
-    /// `getQuery()`: each key with its values in order. Keys come in the order they first appear; a pair with a
-    /// semicolon or a bad escape is left out.
+    /// `getQuery()`: each key with its values in order. Keys are in order of first appearance; a pair with a
+    /// semicolon or an invalid escape is omitted.
     #[must_use]
     pub fn query(&self) -> Vec<(String, Vec<String>)> {
         let mut places = HashMap::new();
@@ -148,7 +148,7 @@ impl Url {
     }
 }
 
-/// Displays a text in Go's quotes.
+/// Displays a text quoted as in Go.
 struct Quoted<'t>(&'t str);
 
 impl fmt::Display for Quoted<'_> {
@@ -157,12 +157,12 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// Escapes can spell bytes that are no text; CEL's strings hold text only.
+/// Decodes bytes as UTF-8 with replacement characters: escapes can encode invalid UTF-8.
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Put together again, with what was badly escaped escaped well.
+/// Reassembles the URL; incorrectly escaped parts are re-escaped.
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.scheme.is_empty() {
@@ -177,7 +177,7 @@ impl fmt::Display for Url {
             write!(f, "?{}", self.raw_query)?;
         }
         if !self.fragment.is_empty() {
-            write!(f, "#{}", escape::well_escaped(&self.fragment, Mode::Fragment))?;
+            write!(f, "#{}", escape::ensure_escaped(&self.fragment, Mode::Fragment))?;
         }
         Ok(())
     }

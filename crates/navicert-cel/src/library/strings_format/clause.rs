@@ -1,8 +1,8 @@
-//! The parts of a template: text and clauses.
+//! Parses a format string into literal text and clauses.
 
 use super::{Dialect, FormatError};
 
-/// What a clause asks for.
+/// The conversion of a clause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     /// `%s`
@@ -24,7 +24,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// What the clause can be used on, as the message about a wrong argument says it.
+    /// The types that the clause supports, as worded in the error for a wrong argument.
     #[must_use]
     pub fn domain(self, dialect: Dialect) -> &'static str {
         let standard = dialect == Dialect::Standard;
@@ -56,28 +56,28 @@ impl Verb {
 /// A verb and the precision before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clause {
-    /// What to write.
+    /// The conversion.
     pub verb: Verb,
-    /// `3` of `%.3f`; 6 if there is none.
+    /// The precision, `3` in `%.3f`; 6 by default.
     pub precision: u64,
 }
 
-/// A part of a template.
+/// A part of a format string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece<'t> {
-    /// Text to be written as it is.
+    /// Literal text.
     Text(&'t str),
-    /// A clause, for the next argument.
+    /// A clause, which formats the next argument.
     Clause(Clause),
 }
 
-/// The parts of `template` in order. A clause beyond the last argument is an error before anything else about it is.
+/// The parts of `template` in order. A clause without an argument is reported before any other error in it.
 #[must_use]
 pub fn pieces(template: &str, argument_count: usize, dialect: Dialect) -> Pieces<'_> {
     Pieces { rest: template, used: 0, argument_count, dialect }
 }
 
-/// Iterates over the parts of a template; ends after an error.
+/// Iterator over the parts of a format string; ends after an error.
 #[derive(Clone, Debug)]
 pub struct Pieces<'t> {
     rest: &'t str,
@@ -87,7 +87,7 @@ pub struct Pieces<'t> {
 }
 
 impl Pieces<'_> {
-    /// How many clauses were met so far.
+    /// Number of clauses read so far.
     #[must_use]
     pub fn clauses(&self) -> usize {
         self.used
@@ -154,7 +154,7 @@ fn parse(text: &str, dialect: Dialect) -> Result<(Clause, &str), FormatError> {
         Some(b'X') => Verb::UpperHex,
         Some(b'o') => Verb::Octal,
         Some(b'b') => Verb::Binary,
-        // One byte of what may be a longer character: that is how the message reads upstream.
+        // Only the first byte of a possibly longer character, as in cel-go's message.
         Some(other) => return Err(FormatError::UnknownClause(char::from(other))),
         None => return Err(FormatError::PrecisionEnd),
     };

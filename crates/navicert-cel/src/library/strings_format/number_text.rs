@@ -1,15 +1,15 @@
-//! Numbers as the clauses of the two dialects write them.
+//! Number formatting for the clauses of the two dialects.
 
 use super::Verb;
 use crate::number::{PlainDouble, write_exponent};
 use crate::stack_text::StackText;
 use std::fmt::{self, Write};
 
-/// Room for the integer digits of any double, a point, and every digit its fraction can have.
+/// Buffer for the integer digits of any double, a decimal point and all its fraction digits.
 type Digits = StackText<1500>;
 const FRACTION_LIMIT: usize = 1100;
 
-/// A precision that upstream's printer does not read; it then complains in the text instead of failing.
+/// The precision from which Go's printer cannot parse it and writes an error into the text.
 const PRECISION_LIMIT: u64 = 10_000_010;
 const UNREADABLE: &str = "%!(NOVERB)";
 
@@ -64,8 +64,8 @@ fn symbol(value: f64) -> Option<&'static str> {
 
 /// `%f` of Kubernetes: `1,234.50`.
 ///
-/// The printer behind it keeps the least number of fraction digits in one byte: from a precision of 256 on, zeros at
-/// the end are only written up to the precision modulo 256.
+/// Go's printer stores the minimum number of fraction digits in one byte: from precision 256 on, trailing zeros are
+/// written only up to the precision modulo 256.
 pub(super) fn grouped(out: &mut dyn Write, value: f64, precision: u64) -> fmt::Result {
     if precision >= PRECISION_LIMIT {
         return out.write_str(UNREADABLE);
@@ -74,7 +74,7 @@ pub(super) fn grouped(out: &mut dyn Write, value: f64, precision: u64) -> fmt::R
         return out.write_str(symbol);
     }
     let places = usize::try_from(precision).unwrap_or(FRACTION_LIMIT).min(FRACTION_LIMIT);
-    let digits = Digits::of(format_args!("{:.places$}", value.abs()));
+    let digits = Digits::from_display(format_args!("{:.places$}", value.abs()));
     let (whole, fraction) = digits.as_str().split_once('.').unwrap_or((digits.as_str(), ""));
     if value < 0.0 {
         out.write_char('-')?;
@@ -85,8 +85,8 @@ pub(super) fn grouped(out: &mut dyn Write, value: f64, precision: u64) -> fmt::R
         }
         out.write_char(digit)?;
     }
-    let least = usize::try_from(precision % 256).unwrap_or(0);
-    let significant = fraction.trim_end_matches('0').len().max(least);
+    let min_places = usize::try_from(precision % 256).unwrap_or(0);
+    let significant = fraction.trim_end_matches('0').len().max(min_places);
     if significant == 0 {
         return Ok(());
     }
@@ -96,7 +96,7 @@ pub(super) fn grouped(out: &mut dyn Write, value: f64, precision: u64) -> fmt::R
     (written.len()..significant).try_for_each(|_| out.write_char('0'))
 }
 
-/// `%e` of Kubernetes: `1.052033×10⁰³`, always with six digits; the precision is the least width.
+/// `%e` of Kubernetes: `1.052033×10⁰³`, always with six digits; the precision is the minimum width.
 pub(super) fn superscript(out: &mut dyn Write, value: f64, precision: u64) -> fmt::Result {
     if precision >= PRECISION_LIMIT {
         return out.write_str(UNREADABLE);
@@ -108,7 +108,7 @@ pub(super) fn superscript(out: &mut dyn Write, value: f64, precision: u64) -> fm
         // No sign for a negative zero.
         let (digits, exponent) = mantissa_and_exponent(if value == 0.0 { 0.0 } else { value }, 6);
         write!(text, "{}×10{}", digits.as_str(), if exponent < 0 { "⁻" } else { "" })?;
-        let digits = StackText::<8>::of(format_args!("{:02}", exponent.unsigned_abs()));
+        let digits = StackText::<8>::from_display(format_args!("{:02}", exponent.unsigned_abs()));
         digits.as_str().chars().try_for_each(|digit| text.write_char(raised(digit)))?;
     }
     let width = u64::try_from(text.as_str().chars().count()).unwrap_or(u64::MAX);
@@ -133,14 +133,14 @@ fn raised(digit: char) -> char {
 
 fn mantissa_and_exponent(value: f64, places: usize) -> (StackText<160>, i32) {
     let places = places.min(100);
-    let text = StackText::<160>::of(format_args!("{value:.places$e}"));
+    let text = StackText::<160>::from_display(format_args!("{value:.places$e}"));
     match text.as_str().split_once('e') {
-        Some((digits, exponent)) => (StackText::of(digits), exponent.parse().unwrap_or(0)),
+        Some((digits, exponent)) => (StackText::from_display(digits), exponent.parse().unwrap_or(0)),
         None => (text, 0),
     }
 }
 
-/// `%x`, `%X`, `%o` and `%b` of an integer: a sign and the magnitude.
+/// `%x`, `%X`, `%o` and `%b` of an integer, given as sign and magnitude.
 pub(super) fn in_base(out: &mut dyn Write, verb: Verb, negative: bool, magnitude: u64) -> fmt::Result {
     if negative {
         out.write_char('-')?;
@@ -153,7 +153,7 @@ pub(super) fn in_base(out: &mut dyn Write, verb: Verb, negative: bool, magnitude
     }
 }
 
-/// `%x` and `%X` of text and bytes: two digits each.
+/// `%x` and `%X` of strings and bytes: two digits per byte.
 pub(super) fn hex_bytes(out: &mut dyn Write, verb: Verb, bytes: &[u8]) -> fmt::Result {
     bytes.iter().try_for_each(|byte| match verb {
         Verb::UpperHex => write!(out, "{byte:02X}"),

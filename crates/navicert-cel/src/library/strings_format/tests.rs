@@ -1,4 +1,5 @@
-//! Both dialects against what cel-go 0.29 writes (string_ext/format, string_ext/format_errors, and their corners).
+//! Both dialects compared with the output of cel-go 0.29 (string_ext/format, string_ext/format_errors and edge
+//! cases).
 
 use super::{ArgumentView, Dialect, FormatArgument, FormatError, Piece, format, pieces};
 use crate::instant::{Timestamp, parse_duration};
@@ -90,7 +91,7 @@ const NAN: f64 = f64::NAN;
 const INF: f64 = f64::INFINITY;
 
 #[test]
-fn text_clauses_show_every_plain_value() {
+fn string_clause_formats_every_primitive_value() {
     for (argument, in_kubernetes, in_standard) in [
         (Int(999_999_999_999), "999999999999", "999999999999"),
         (Uint(2), "2", "2"),
@@ -121,7 +122,7 @@ fn text_clauses_show_every_plain_value() {
 }
 
 #[test]
-fn lists_and_maps_are_quoted_in_kubernetes_and_plain_in_the_standard() {
+fn lists_and_maps_quote_strings_in_the_kubernetes_dialect_only() {
     let list = List(vec![
         Text("abc"),
         Double(4.2),
@@ -153,16 +154,16 @@ fn lists_and_maps_are_quoted_in_kubernetes_and_plain_in_the_standard() {
         r#"{"strKey":"x", 10:duration("422s"), 9:{"a":null}, true:42}"#
     );
     assert_eq!(standard("%s", map), "{10: 422s, 9: {a: null}, strKey: x, true: 42}");
-    let odd = Map(vec![(Double(1.5), Int(1))]);
+    let invalid_key = Map(vec![(Double(1.5), Int(1))]);
     assert_eq!(
-        kubernetes("%s", odd.clone()),
+        kubernetes("%s", invalid_key.clone()),
         "error during formatting: no formatting function for map key of type double"
     );
-    assert_eq!(standard("%s", odd), "{1.5: 1}");
+    assert_eq!(standard("%s", invalid_key), "{1.5: 1}");
 }
 
 #[test]
-fn fixed_point_clauses() {
+fn fixed_point_clauses_match_cel_go() {
     for (template, value, in_kubernetes, in_standard) in [
         ("%f", 1.5, "1.500000", "1.500000"),
         ("%.3f", 1.234_56, "1.235", "1.235"),
@@ -195,7 +196,7 @@ fn fixed_point_clauses() {
 }
 
 #[test]
-fn the_precision_of_kubernetes_wraps_at_256() {
+fn kubernetes_precision_wraps_at_256() {
     assert_eq!(kubernetes("%.256f", Double(1.5)), "1.5");
     assert_eq!(kubernetes("%.257f", Double(1.55)), "1.5500000000000000444089209850062616169452667236328125");
     assert_eq!(kubernetes("%.300f", Double(1.0)).len(), 46);
@@ -209,7 +210,7 @@ fn the_precision_of_kubernetes_wraps_at_256() {
 }
 
 #[test]
-fn scientific_clauses() {
+fn scientific_clauses_match_cel_go() {
     for (template, value, in_kubernetes, in_standard) in [
         ("%e", 1_052.032_911_275, "1.052033×10⁰³", "1.052033e+03"),
         ("%.3e", 1_052.032_911_275, "1.052033×10⁰³", "1.052e+03"),
@@ -231,7 +232,7 @@ fn scientific_clauses() {
 }
 
 #[test]
-fn integers_in_every_base() {
+fn formats_integers_in_every_base() {
     for (template, argument, text) in [
         ("%d", Int(-1_234_567), "-1234567"),
         ("%d", Uint(u64::MAX), "18446744073709551615"),
@@ -256,7 +257,7 @@ fn integers_in_every_base() {
 }
 
 #[test]
-fn wrong_arguments_and_clauses_are_refused_in_the_words_of_cel_go() {
+fn rejects_wrong_arguments_and_clauses_with_the_messages_of_cel_go() {
     for (template, argument, message) in [
         (
             "%d",
@@ -339,7 +340,7 @@ fn wrong_arguments_and_clauses_are_refused_in_the_words_of_cel_go() {
 }
 
 #[test]
-fn an_argument_too_many_is_ignored_but_can_be_counted() {
+fn extra_arguments_are_ignored_and_countable() {
     assert_eq!(render(Dialect::Kubernetes, "%d", &[Int(1), Int(2)]).unwrap(), "1");
     let mut parts = pieces("a%d%%", 2, Dialect::Kubernetes);
     assert!(matches!(parts.next(), Some(Ok(Piece::Text("a")))));
@@ -350,7 +351,7 @@ fn an_argument_too_many_is_ignored_but_can_be_counted() {
 }
 
 #[test]
-fn the_receiver_and_the_key_limit_stop_the_work() {
+fn output_error_and_key_limit_stop_the_rendering() {
     struct Full;
     impl std::fmt::Write for Full {
         fn write_str(&mut self, _: &str) -> std::fmt::Result {

@@ -1,4 +1,4 @@
-//! The strings extension as cel-go has it (string_ext of the conformance suite, and its corners).
+//! The strings extension compared with cel-go (string_ext of the conformance suite and edge cases).
 
 use super::*;
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use PositionError::{OutOfRange, Reversed};
 
 #[test]
-fn positions_count_code_points_and_include_the_end() {
+fn positions_count_code_points_including_the_end() {
     // string_ext/char_at, string_ext/substring
     assert_eq!(char_at("tacocat", 3), Ok("o"));
     assert_eq!(char_at("tacocat", 7), Ok(""));
@@ -33,7 +33,7 @@ fn positions_count_code_points_and_include_the_end() {
 }
 
 #[test]
-fn searching_forward_and_back() {
+fn index_of_and_last_index_of_match_cel_go() {
     // string_ext/index_of, string_ext/last_index_of
     for (text, needle, first, last) in [
         ("tacocat", "", 0, 7),
@@ -86,7 +86,7 @@ fn searching_forward_and_back() {
 }
 
 #[test]
-fn splitting_stops_at_the_limit() {
+fn split_stops_at_the_limit() {
     // string_ext/split
     for (text, separator, limit, parts) in [
         ("hello world", " ", -1, &["hello", "world"][..]),
@@ -113,7 +113,7 @@ fn splitting_stops_at_the_limit() {
 }
 
 #[test]
-fn replacing_counts_before_it_writes() {
+fn replaced_length_equals_the_written_length() {
     // string_ext/replace
     for (text, old, new, limit, result) in [
         ("12 days 12 hours", "{0}", "2", -1, "12 days 12 hours"),
@@ -139,7 +139,7 @@ fn replacing_counts_before_it_writes() {
 }
 
 #[test]
-fn case_space_order_and_joining() {
+fn case_trim_reverse_and_join_match_cel_go() {
     let written = |write: fn(&mut String, &str) -> fmt::Result, text: &str| {
         let mut out = String::new();
         write(&mut out, text).unwrap();
@@ -164,7 +164,7 @@ fn case_space_order_and_joining() {
 
 proptest! {
     #[test]
-    fn replacing_agrees_with_the_standard_library(text in "[abé]{0,12}", old in "[abé]{0,2}", new in "[xyé]{0,3}", limit in 0_usize..6) {
+    fn replace_agrees_with_the_standard_library(text in "[abé]{0,12}", old in "[abé]{0,2}", new in "[xyé]{0,3}", limit in 0_usize..6) {
         let mut out = String::new();
         write_replaced(&mut out, &text, &old, &new, i64::try_from(limit).unwrap()).unwrap();
         prop_assert_eq!(&out, &text.replacen(&old, &new, limit));
@@ -172,14 +172,14 @@ proptest! {
     }
 
     #[test]
-    fn parts_join_to_the_whole(text in "[ab,é]{0,12}", separator in "[,a]{0,2}", limit in 1_i64..6) {
+    fn joining_the_split_parts_gives_the_text(text in "[ab,é]{0,12}", separator in "[,a]{0,2}", limit in 1_i64..6) {
         let parts: Vec<_> = split(&text, &separator, limit).collect();
         prop_assert_eq!(parts.join(&separator), text.as_str());
         prop_assert!(parts.len() <= usize::try_from(limit).unwrap());
     }
 
     #[test]
-    fn what_is_found_is_there(text in "[abé😀]{0,10}", needle in "[abé]{1,2}", offset in 0_i64..12) {
+    fn found_position_holds_the_needle(text in "[abé😀]{0,10}", needle in "[abé]{1,2}", offset in 0_i64..12) {
         let forward = index_of_from(&text, &needle, offset).unwrap();
         if forward >= 0 {
             prop_assert!(forward >= offset);
@@ -193,9 +193,9 @@ proptest! {
     }
 }
 
-// Near and far, behind characters of one byte and of more.
+// At small and large distances, after single-byte and multi-byte characters.
 #[test]
-fn a_separator_of_one_byte_is_found_wherever_it_is() {
+fn finds_single_byte_separator_at_every_position() {
     for distance in 0..40 {
         for count in 0..4 {
             let text = vec!["é".repeat(distance / 2) + &"a".repeat(distance % 2); count + 1].join(",");

@@ -1,9 +1,9 @@
-//! Literals, names, lists, maps and messages: the expressions that operators and selections are built on.
+//! Primary expressions: literals, names, lists, maps and messages.
 
 use super::super::ast::{Field, Node, NodeId, Run, Text};
 use super::super::lexer::{Kind, Token};
 use super::super::literal::{self, Unescaped};
-use super::{Parsed, Parser, Part, Problem, RESERVED};
+use super::{Parsed, Parser, Part, RESERVED, SyntaxError};
 use crate::source::Span;
 
 impl Parser<'_> {
@@ -15,7 +15,8 @@ impl Parser<'_> {
                 self.take();
                 let inner = self.expr()?;
                 let end = self.expect(b')')?.span.end;
-                // The parentheses belong to the expression: a caret at a method call starts before them.
+                // The span of a parenthesized expression includes the parentheses, so that the caret of a method
+                // call precedes them.
                 if let Some(span) = self.tree.spans.get_mut(inner.id.index()) {
                     *span = Span { start: token.span.start, end };
                 }
@@ -61,9 +62,11 @@ impl Parser<'_> {
         };
         match node {
             Some(node) => self.node(node, span.start, span),
-            None => {
-                Err(Box::new(Problem { at: span.start, span, message: format!("invalid {what} literal") }))
-            }
+            None => Err(Box::new(SyntaxError {
+                at: span.start,
+                span,
+                message: format!("invalid {what} literal"),
+            })),
         }
     }
 
@@ -71,7 +74,7 @@ impl Parser<'_> {
         let text = self.tree.source.slice(token.span);
         let bad = || {
             let message = "unable to unescape string".to_owned();
-            Box::new(Problem { at: token.span.start, span: token.span, message })
+            Box::new(SyntaxError { at: token.span.start, span: token.span, message })
         };
         let node = if token.kind == Kind::Bytes {
             let bytes = literal::bytes_value(text).ok_or_else(bad)?;
@@ -81,7 +84,7 @@ impl Parser<'_> {
         } else {
             match literal::string_value(text).ok_or_else(bad)? {
                 Unescaped::Same(body) => {
-                    // The body is the middle of the token: prefix and opening quotes before, the same quotes after.
+                    // The body is preceded by prefix and opening quotes, and followed by the same quotes.
                     let quotes = if text.len() - body.len() >= 6 { 3 } else { 1 };
                     let end = token.span.end - quotes;
                     let len = u32::try_from(body.len()).unwrap_or(0);
@@ -96,7 +99,7 @@ impl Parser<'_> {
         self.node(node, token.span.start, token.span)
     }
 
-    /// A name, a call of a global function, or a message literal.
+    /// An identifier, a call of a global function, or a message literal.
     fn name(&mut self) -> Parsed<Part> {
         let first = self.token();
         let dotted = self.eat(b'.');
@@ -108,7 +111,7 @@ impl Parser<'_> {
         let reserved = RESERVED.contains(&text);
         if reserved {
             let message = format!("reserved identifier: {text}");
-            return Err(Box::new(Problem { at: first.span.start, span: name.span, message }));
+            return Err(Box::new(SyntaxError { at: first.span.start, span: name.span, message }));
         }
         let spelled = if dotted {
             let text = format!(".{text}");
@@ -129,7 +132,7 @@ impl Parser<'_> {
         Ok(Part { id, depth: 0 })
     }
 
-    /// Whether `.name.name{` follows the name just taken.
+    /// Whether `.name.name{` follows the current identifier.
     fn is_message_literal(&self) -> bool {
         let mut ahead = 0;
         while self.peek_at(ahead) == Kind::Char(b'.') && self.peek_at(ahead + 1) == Kind::Ident {
@@ -143,7 +146,7 @@ impl Parser<'_> {
             self.take();
         }
         let open = self.take();
-        // White space and comments may stand between the parts of the name.
+        // White space and comments may separate the parts of the name.
         let written = self.tree.source.slice(Span { start, end: open.span.start });
         let compact: String = written.split_whitespace().collect();
         let name = self.tree.push_text(&compact);

@@ -1,4 +1,4 @@
-//! The rules of the named formats. Lengths are in bytes, although upstream's messages say characters.
+//! Validation rules of the named formats. Lengths are in bytes, although apimachinery's messages say characters.
 
 use crate::instant::Timestamp;
 use std::borrow::Cow;
@@ -27,7 +27,7 @@ const LABEL_VALUE: &str = "a valid label must be an empty string or consist of a
 pub(super) fn dns1123_label(text: &str) -> Vec<String> {
     let mut errors = too_long(text, LABEL_LIMIT, "characters");
     if !is_dns1123_label(text) {
-        // The commonest mistake gets its own sentence.
+        // apimachinery has a message of its own for dots.
         let error = if is_dns1123_subdomain(text) { "must not contain dots" } else { DNS1123_LABEL };
         errors.push(error.to_owned());
     }
@@ -90,8 +90,8 @@ pub(super) fn label_value(text: &str) -> Vec<String> {
     errors
 }
 
-/// A prefix may end in a dash, because something will follow. Upstream puts an `a` in place of the dash *and* the
-/// character before it, so that `A-` passes.
+/// A prefix may end in a dash, because more text follows. apimachinery replaces the dash *and* the character before
+/// it with an `a`, so `A-` is valid.
 pub(super) fn without_trailing_dash(text: &str) -> Cow<'_, str> {
     let Some(rest) = text.strip_suffix('-').filter(|rest| !rest.is_empty()) else {
         return Cow::Borrowed(text);
@@ -99,7 +99,7 @@ pub(super) fn without_trailing_dash(text: &str) -> Cow<'_, str> {
     let mut shortened = rest.chars();
     match shortened.next_back() {
         Some(last) if last.is_ascii() => Cow::Owned(format!("{}a", shortened.as_str())),
-        // Upstream cuts within the character; no rule accepts what is left.
+        // apimachinery cuts inside the character; no rule accepts the result.
         _ => Cow::Borrowed(text),
     }
 }
@@ -116,7 +116,7 @@ pub(super) fn is_uuid(text: &str) -> bool {
     }) && rest.is_empty()
 }
 
-/// Groups of four with padding, nothing else, and not empty. Stray bits in the last group do not matter.
+/// Non-empty groups of four with padding. Unused bits in the last group are ignored.
 pub(super) fn is_base64(text: &str) -> bool {
     let digits = text.strip_suffix("==").or_else(|| text.strip_suffix('=')).unwrap_or(text);
     !digits.is_empty()
@@ -124,16 +124,16 @@ pub(super) fn is_base64(text: &str) -> bool {
         && digits.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'))
 }
 
-/// `2020-02-29`, in the calendar; the year 0 is fine.
+/// A valid calendar date such as `2020-02-29`; year 0 is accepted.
 pub(super) fn is_date(text: &str) -> bool {
     let valid = |date: &str| Timestamp::parse(&format!("{date}T00:00:00Z")).is_some();
     let shape = text.len() == 10 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
-    // Year 0 is outside of CEL's timestamps, and a leap year as 400 is.
+    // Year 0 is outside the range of CEL timestamps; year 400 is a leap year too.
     shape && (valid(text) || text.strip_prefix("0000").is_some_and(|rest| valid(&format!("0400{rest}"))))
 }
 
-/// A date, `T` and a time in any case. Quirks: a second `T` ends what is looked at, and any character may stand before
-/// the fraction.
+/// A date, `T` and a time, case-insensitive. As upstream, a second `T` ends the validated text, and any character
+/// may precede the fraction.
 pub(super) fn is_date_time(text: &str) -> bool {
     let mut parts = text.split(['t', 'T']);
     let (Some(date), Some(time)) = (parts.next(), parts.next()) else { return false };

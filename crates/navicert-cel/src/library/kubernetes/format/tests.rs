@@ -1,8 +1,8 @@
-//! What Kubernetes 1.37 answers to `format.<name>().validate(…)`.
+//! Results of `format.<name>().validate(…)` in Kubernetes 1.37.
 
 use super::NamedFormat;
 
-/// Every text of the table, valid for some format and not for others.
+/// All inputs; each is valid for some formats only.
 #[rustfmt::skip]
 const TEXTS: &[&str] = &[
     "",
@@ -105,7 +105,7 @@ const TEXTS: &[&str] = &[
     "é/b",
 ];
 
-/// The texts that are valid, by format.
+/// The valid inputs by format.
 #[rustfmt::skip]
 const VALID: &[(&str, &[&str])] = &[
     ("dns1123Label", &["0000-01-01", "00000000-0000-0000-0000-000000000000", "1", "10000-01-01", "123e4567-e89b-12d3-a456-42661417400", "123e4567-e89b-12d3-a456-426614174000", "123e4567-e89b12d3a456426614174000", "123e4567e89b12d3a456426614174000", "1a", "2019-02-29", "2020-01-01", "2020-02-29", "2020-02-30", "2020-1-1", "2020-13-01", "20200101", "9999-12-31", "a", "a-b", "a1", "path"]),
@@ -124,20 +124,20 @@ const VALID: &[(&str, &[&str])] = &[
 ];
 
 #[test]
-fn each_format_accepts_what_upstream_accepts_and_nothing_else() {
+fn each_format_accepts_the_same_texts_as_upstream() {
     // cel.jsonl "named formats"
     assert_eq!(VALID.len(), NamedFormat::ALL.len());
     for (name, valid) in VALID {
-        let format = NamedFormat::named(name).unwrap();
+        let format = NamedFormat::from_name(name).unwrap();
         for text in TEXTS {
             assert_eq!(format.validate(text).is_empty(), valid.contains(text), "{name} {text:?}");
         }
     }
-    assert_eq!(NamedFormat::named("label"), None);
+    assert_eq!(NamedFormat::from_name("label"), None);
 }
 
 #[test]
-fn errors_are_worded_as_in_apimachinery() {
+fn error_messages_match_apimachinery() {
     let long = "a".repeat(64);
     let very_long = format!("{}_/b", "a".repeat(260));
     let label = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";

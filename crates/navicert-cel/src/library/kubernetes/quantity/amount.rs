@@ -1,9 +1,10 @@
-//! The number in a quantity: 64 bits with a decimal scale while that fits, an arbitrary decimal after.
+//! The number of a quantity: a 64-bit integer with a decimal scale, or an arbitrary-precision decimal if that
+//! overflows.
 
 use num_bigint::{BigInt, Sign};
 use std::cmp::Ordering;
 
-/// Digits an amount may be written out to. Upstream has no limit and can be made to fill its memory.
+/// Maximum number of digits of an expanded amount. Upstream has no limit and can exhaust its memory.
 pub(super) const DIGIT_LIMIT: u64 = 10_000;
 
 /// `value × 10^scale`
@@ -25,7 +26,7 @@ impl Amount {
         }
     }
 
-    /// Never for a large amount or a negative scale, even if the number is whole: upstream does not try.
+    /// `None` for a large amount or a negative scale, even if the number is whole, as upstream.
     pub(super) fn as_integer(&self) -> Option<i64> {
         match *self {
             Self::Small { value, scale } => scaled(value, u32::try_from(scale).ok()?),
@@ -33,11 +34,11 @@ impl Amount {
         }
     }
 
-    /// The value and the power of ten are rounded apart and multiplied.
+    /// The value and the power of ten are rounded separately and multiplied.
     pub(super) fn approximate(&self) -> f64 {
         let (base, scale) = match self {
             Self::Small { value, scale } => (value.to_string().parse().unwrap_or(f64::NAN), *scale),
-            // Reading the digits rounds to nearest, and to infinity beyond the range.
+            // Parsing the digits rounds to nearest, and to infinity out of range.
             Self::Large { value, scale } => (value.to_string().parse().unwrap_or(f64::INFINITY), *scale),
         };
         if scale == 0 { base } else { base * power_of_ten(scale) }
@@ -86,7 +87,8 @@ impl Amount {
             return by_sign;
         }
         let by_size = match self.leading_place().cmp(&other.leading_place()) {
-            // The same leading place: writing both out to the smaller scale adds no more digits than are there.
+            // Both have the same leading place, so expanding them to the smaller scale adds no digits beyond those
+            // present.
             Ordering::Equal => {
                 let scale = self.scale().min(other.scale());
                 return self.at_scale(scale).cmp(&other.at_scale(scale));
@@ -96,7 +98,7 @@ impl Amount {
         if self.sign().is_lt() { by_size.reverse() } else { by_size }
     }
 
-    /// Digits without trailing zeros but for an exponent that is a multiple of three.
+    /// Digits without trailing zeros, except those needed to make the exponent a multiple of three.
     pub(super) fn digits_by_thousands(&self) -> (String, i64) {
         let mut digits = self.value().to_string();
         let length = digits.trim_end_matches('0').len();
@@ -108,7 +110,7 @@ impl Amount {
         (digits, exponent - padding)
     }
 
-    /// The amount as a whole number, if it is one and not between `-least` and `least`.
+    /// The amount as an integer, if it is one and its magnitude is at least `least`.
     pub(super) fn whole_of_at_least(&self, least: u32) -> Option<BigInt> {
         let (value, scale) = (self.value(), self.scale());
         let whole = if scale >= 0 {
@@ -137,7 +139,7 @@ impl Amount {
         }
     }
 
-    /// The power of ten above the first digit.
+    /// The exponent of the place above the first digit.
     fn leading_place(&self) -> i64 {
         let digits = match self {
             Self::Small { value, .. } => {
@@ -150,7 +152,7 @@ impl Amount {
         digits.saturating_add(i64::from(self.scale()))
     }
 
-    /// The value at a scale that is not above its own.
+    /// The value at a scale that is not greater than its own.
     fn at_scale(&self, scale: i32) -> Option<BigInt> {
         let shift = self.scale().abs_diff(scale);
         if u64::from(shift) > DIGIT_LIMIT && self.sign().is_ne() {
@@ -164,7 +166,10 @@ fn scaled(value: i64, zeros: u32) -> Option<i64> {
     if value == 0 { Some(0) } else { value.checked_mul(10_i64.checked_pow(zeros)?) }
 }
 
-/// The nearest double, 0 and infinity beyond their range; a product of powers would be off by a bit.
+/// The nearest double, or 0 or infinity out of range; a product of powers would be inexact.
 fn power_of_ten(exponent: i32) -> f64 {
-    crate::stack_text::StackText::<16>::of(format_args!("1e{exponent}")).as_str().parse().unwrap_or(f64::NAN)
+    crate::stack_text::StackText::<16>::from_display(format_args!("1e{exponent}"))
+        .as_str()
+        .parse()
+        .unwrap_or(f64::NAN)
 }

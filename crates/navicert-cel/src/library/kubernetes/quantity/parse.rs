@@ -1,15 +1,15 @@
-//! Reads a quantity. The number may be empty (`Mi` is a quantity of nothing); what counts is that sign, digits,
-//! point, suffix letters and exponent come in this order.
+//! Parses a quantity. The number may be empty (`Mi` is zero); the required order is sign, digits, decimal point,
+//! suffix letters, exponent.
 
 use super::amount::{Amount, DIGIT_LIMIT};
 use super::{Notation, Quantity, QuantityError};
 use num_bigint::BigInt;
 
-/// Nano: the smallest amount.
+/// The scale of nano, the smallest unit.
 const SMALLEST_SCALE: i32 = -9;
 
 pub(super) fn parse(text: &str) -> Result<Quantity, QuantityError> {
-    let parts = Parts::of(text)?;
+    let parts = Parts::parse(text)?;
     let (notation, exponent) = suffix(parts.suffix).ok_or(QuantityError::Suffix)?;
     if let Some(quantity) = small(text, &parts, notation, exponent) {
         return Ok(quantity);
@@ -17,7 +17,7 @@ pub(super) fn parse(text: &str) -> Result<Quantity, QuantityError> {
     large(&parts, notation, exponent)
 }
 
-/// The parts of the text. Leading zeros are not part of `whole`; a number without any is `0`.
+/// The parts of the text. `whole` has no leading zeros; without any digit it is `0`.
 struct Parts<'t> {
     negative: bool,
     any_digit: bool,
@@ -27,7 +27,7 @@ struct Parts<'t> {
 }
 
 impl<'t> Parts<'t> {
-    fn of(text: &'t str) -> Result<Self, QuantityError> {
+    fn parse(text: &'t str) -> Result<Self, QuantityError> {
         if text.is_empty() {
             return Err(QuantityError::Format);
         }
@@ -57,7 +57,7 @@ fn leading(text: &str, wanted: impl Fn(char) -> bool) -> (&str, &str) {
     text.split_at_checked(end).unwrap_or((text, ""))
 }
 
-/// The notation, and the exponent: of ten, or of two for binary suffixes.
+/// The notation and the exponent, to base ten or, for binary suffixes, to base two.
 fn suffix(text: &str) -> Option<(Notation, i32)> {
     let (notation, exponent) = match text {
         "" => (Notation::DecimalSuffix, 0),
@@ -81,8 +81,8 @@ fn suffix(text: &str) -> Option<(Notation, i32)> {
     Some((notation, exponent))
 }
 
-/// The representation in 64 bits, if upstream would choose it: up to 18 decimal digits, or a whole binary number that
-/// surely fits.
+/// The 64-bit representation, if upstream chooses it: up to 18 decimal digits, or a whole binary number that is
+/// certain to fit.
 fn small(text: &str, parts: &Parts<'_>, notation: Notation, exponent: i32) -> Option<Quantity> {
     let length = i64::try_from(parts.whole.len()).ok()?;
     let places = i32::try_from(parts.fraction.len()).ok()?;
@@ -112,10 +112,10 @@ fn ends_in_three_zeros(parts: &Parts<'_>) -> bool {
     (0..3).all(|_| backward.next() == Some(b'0'))
 }
 
-/// The decimal representation: rounded away from zero to nano, binary amounts cut off at 2^63 - 1.
+/// The decimal representation: rounded away from zero to nano; binary amounts are limited to 2^63 - 1.
 fn large(parts: &Parts<'_>, notation: Notation, exponent: i32) -> Result<Quantity, QuantityError> {
     let (whole, fraction) = (parts.whole, parts.fraction);
-    // The short path takes an empty number for zero, this one does not: `Mi` is a quantity, `Ei` is not.
+    // The 64-bit path treats an empty number as zero, this one does not: `Mi` is valid, `Ei` is not.
     if !parts.any_digit {
         return Err(QuantityError::Number);
     }
@@ -131,7 +131,7 @@ fn large(parts: &Parts<'_>, notation: Notation, exponent: i32) -> Result<Quantit
     }
     let nano = i64::from(SMALLEST_SCALE);
     if digits == BigInt::ZERO {
-        // The places of a zero show in the rounding of what it is added to.
+        // The scale of a zero affects how a sum with it is rounded.
         let scale = i32::try_from(scale).ok().filter(|scale| u64::from(scale.unsigned_abs()) <= DIGIT_LIMIT);
         let amount = Amount::Large { value: digits, scale: scale.unwrap_or(0) };
         return Ok(Quantity { amount, notation, text: None });
@@ -141,7 +141,7 @@ fn large(parts: &Parts<'_>, notation: Notation, exponent: i32) -> Result<Quantit
     } else if let Ok(divisor) = power_of_ten(nano - scale) {
         (digits + &divisor - 1) / divisor
     } else {
-        // Far below nano, and not nothing.
+        // A non-zero amount far below nano rounds up.
         BigInt::from(1)
     };
     Ok(limited(value, parts.negative, notation))

@@ -1,4 +1,4 @@
-//! resource.Quantity as Kubernetes 1.37 computes it.
+//! Results of `resource.Quantity` in Kubernetes 1.37.
 
 use super::{Quantity, QuantityError};
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ fn quantity(text: &str) -> Quantity {
 }
 
 #[test]
-fn the_canonical_text_keeps_upstreams_quirks() {
+fn canonical_text_matches_upstream() {
     for (text, canonical) in [
         ("1", "1"),
         ("1.5Gi", "1536Mi"),
@@ -21,7 +21,7 @@ fn the_canonical_text_keeps_upstreams_quirks() {
         ("0.1Ki", "102400m"),
         ("0.0001Ki", "102400u"),
         ("-0.1Ki", "-102400m"),
-        // Already canonical by a quick test: kept as written.
+        // Passes the quick test for the canonical form and is kept as written.
         ("+1", "+1"),
         ("5.", "5."),
         ("00012", "00012"),
@@ -41,7 +41,7 @@ fn the_canonical_text_keeps_upstreams_quirks() {
         ("1e1", "10"),
         ("5e-1", "500e-3"),
         ("1e100", "10e99"),
-        // Beyond the last suffix there is none.
+        // Beyond the largest suffix, none is written.
         ("1000E", "1"),
         ("99999E", "99999E"),
         ("0.1n", "1n"),
@@ -54,7 +54,7 @@ fn the_canonical_text_keeps_upstreams_quirks() {
         ("8Ei", "9223372036854775807"),
         (".8Ei", "922337203685477580800m"),
         ("9223372036854775808", "9223372036854775808"),
-        // Nothing at all is a number.
+        // An empty number is zero.
         ("-", "0"),
         (".", "0"),
         ("Mi", "0"),
@@ -67,7 +67,7 @@ fn the_canonical_text_keeps_upstreams_quirks() {
 }
 
 #[test]
-fn what_is_no_quantity_is_refused() {
+fn rejects_invalid_quantities() {
     for (text, error) in [
         ("", QuantityError::Format),
         ("1 ", QuantityError::Format),
@@ -115,7 +115,7 @@ fn only_small_amounts_without_a_fraction_are_integers() {
 }
 
 #[test]
-fn approximation_multiplies_two_doubles() {
+fn approximate_double_multiplies_value_and_power_of_ten() {
     for (text, double) in [
         ("1.5", 1.5),
         ("0.1", 0.1),
@@ -134,7 +134,7 @@ fn approximation_multiplies_two_doubles() {
 }
 
 #[test]
-fn sums_take_the_notation_of_the_first_that_is_not_zero() {
+fn sum_has_the_notation_of_the_first_non_zero_operand() {
     for (left, right, sum, difference) in [
         ("1", "1", "2", "0"),
         ("1k", "1", "1001", "999"),
@@ -176,7 +176,7 @@ fn sums_take_the_notation_of_the_first_that_is_not_zero() {
 }
 
 #[test]
-fn order_and_equality_go_by_amount() {
+fn compares_amounts_and_not_notation() {
     for (left, right) in
         [("1", "2"), ("1k", "1Ki"), ("-1e100", "-1"), ("-1", "0"), ("1n", "1u"), ("1", "1e100"), ("-2", "-1")]
     {
@@ -193,7 +193,7 @@ fn order_and_equality_go_by_amount() {
 
 proptest! {
     #[test]
-    fn subtracting_what_was_added_gives_the_amount_back(left in "-?[0-9]{1,22}(\\.[0-9]{1,6})?(m|k|E|Ki|Mi|e3|e-3)?", right in "-?[0-9]{1,22}(m|k|G|Gi|e12)?") {
+    fn subtraction_reverses_addition(left in "-?[0-9]{1,22}(\\.[0-9]{1,6})?(m|k|E|Ki|Mi|e3|e-3)?", right in "-?[0-9]{1,22}(m|k|G|Gi|e12)?") {
         let (left, right) = (quantity(&left), quantity(&right));
         prop_assert_eq!(left.checked_add(&right).unwrap().checked_sub(&right).unwrap(), left.clone());
         prop_assert_eq!(left.checked_sub(&right).unwrap().sign(), match left.cmp(&right) {
@@ -204,7 +204,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_is_too_strange(text in "[-+]?[0-9.]{0,24}[eEinumkKMGTP]{0,3}[-+]?[0-9]{0,10}") {
+    fn parsing_quantities_never_panics(text in "[-+]?[0-9.]{0,24}[eEinumkKMGTP]{0,3}[-+]?[0-9]{0,10}") {
         if let Ok(value) = Quantity::parse(&text) {
             let _ = (value.to_string(), value.as_approximate_double(), value.is_integer());
         }

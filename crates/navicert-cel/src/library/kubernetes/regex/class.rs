@@ -1,6 +1,6 @@
-//! Sets of characters: `[…]`, and the operations on sets that RE2's syntax needs.
+//! Character classes: `[…]`, and the set operations of RE2's syntax.
 
-use super::parse::before;
+use super::parse::text_before;
 use super::{Fault, PatternError, escape};
 use regex_syntax::hir::{self, ClassUnicode, ClassUnicodeRange, Hir};
 
@@ -8,7 +8,7 @@ use regex_syntax::hir::{self, ClassUnicode, ClassUnicodeRange, Hir};
 pub(super) struct Class(ClassUnicode);
 
 impl Class {
-    pub(super) fn of(first: char, last: char) -> Self {
+    pub(super) fn from_range(first: char, last: char) -> Self {
         Self::ranges(&[(first, last)])
     }
 
@@ -20,9 +20,10 @@ impl Class {
         Self(set)
     }
 
-    /// With every character that differs only in case. Also for `\w`: `(?i)\w` has the long s and the Kelvin sign.
+    /// Adds every character that differs only in case. This includes `\w`: `(?i)\w` matches the long s and the
+    /// Kelvin sign.
     pub(super) fn folded(mut self) -> Self {
-        // Fails only where the case tables are compiled out.
+        // Fails only if the case tables are not compiled in.
         let _ = self.0.try_case_fold_simple();
         self
     }
@@ -41,14 +42,14 @@ impl Class {
     }
 }
 
-/// Code points from `first` to `last`; surrogates among them are in no text and left out.
+/// The code points from `first` to `last`, without surrogates.
 fn code_points(first: u32, last: u32) -> Option<ClassUnicodeRange> {
     let first = char::from_u32(first).unwrap_or('\u{e000}');
     let last = char::from_u32(last).unwrap_or('\u{d7ff}');
     (first <= last).then(|| ClassUnicodeRange::new(first, last))
 }
 
-/// Reads the bracket at the start of `text`; the class and the rest.
+/// Parses the bracket expression at the start of `text` and returns the class and the rest.
 pub(super) fn parse_bracket(text: &str, fold_case: bool) -> Result<(Class, &str), PatternError> {
     let missing = || PatternError::new(Fault::MissingBracket, text);
     let mut rest = text.strip_prefix('[').ok_or_else(missing)?;
@@ -58,7 +59,7 @@ pub(super) fn parse_bracket(text: &str, fold_case: bool) -> Result<(Class, &str)
     }
     let mut class = Class::ranges(&[]);
     let mut ranges = Vec::new();
-    // A bracket right at the start is a member of the class.
+    // A closing bracket at the start is a member of the class.
     let mut first = true;
     loop {
         if rest.is_empty() {
@@ -90,14 +91,14 @@ pub(super) fn parse_bracket(text: &str, fold_case: bool) -> Result<(Class, &str)
     Ok((if negated { class.negated() } else { class }, rest))
 }
 
-/// `a` or `a-z`; a minus that cannot be part of a range is itself.
+/// `a` or `a-z`; a minus sign that cannot form a range is a literal.
 fn range<'p>(bracket: &str, text: &'p str) -> Result<(u32, u32, &'p str), PatternError> {
     let (low, rest) = member(bracket, text)?;
     match rest.strip_prefix('-') {
         Some(after) if !after.is_empty() && !after.starts_with(']') => {
             let (high, rest) = member(bracket, after)?;
             if high < low {
-                return Err(PatternError::new(Fault::ClassRange, before(text, rest)));
+                return Err(PatternError::new(Fault::ClassRange, text_before(text, rest)));
             }
             Ok((low, high, rest))
         }
@@ -138,7 +139,7 @@ fn ascii_class(text: &str, fold_case: bool) -> Result<Option<(Class, &str)>, Pat
         "upper" => &[('A', 'Z')],
         "word" => &[('0', '9'), ('A', 'Z'), ('_', '_'), ('a', 'z')],
         "xdigit" => &[('0', '9'), ('A', 'F'), ('a', 'f')],
-        _ => return Err(PatternError::new(Fault::ClassRange, before(text, rest))),
+        _ => return Err(PatternError::new(Fault::ClassRange, text_before(text, rest))),
     };
     let class = Class::ranges(ranges);
     let class = if fold_case { class.folded() } else { class };

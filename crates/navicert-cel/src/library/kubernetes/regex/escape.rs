@@ -2,18 +2,18 @@
 
 use super::class::Class;
 use super::names;
-use super::parse::before;
+use super::parse::text_before;
 use super::{Fault, PatternError};
 use regex_syntax::hir::{self, Look};
 
 pub(super) enum Escape {
-    /// One character; `None` for a surrogate, which no text holds.
+    /// One character; `None` for a surrogate, which never matches.
     Symbol(Option<char>),
     Class(Class),
     Look(Look),
 }
 
-/// Reads the escape at the start of `text`, outside of brackets.
+/// Parses the escape sequence at the start of `text`, outside brackets.
 pub(super) fn parse(text: &str, fold_case: bool) -> Result<(Escape, &str), PatternError> {
     let mut symbols = text.chars();
     symbols.next();
@@ -39,7 +39,7 @@ pub(super) fn parse_class(text: &str, fold_case: bool) -> Result<Option<(Class, 
     symbols.next();
     let Some(letter) = symbols.next() else { return Ok(None) };
     let class = match letter {
-        'd' | 'D' => Class::of('0', '9'),
+        'd' | 'D' => Class::from_range('0', '9'),
         's' | 'S' => Class::ranges(&[('\t', '\n'), ('\x0c', '\r'), (' ', ' ')]),
         'w' | 'W' => Class::ranges(&[('0', '9'), ('A', 'Z'), ('_', '_'), ('a', 'z')]),
         'p' | 'P' => return unicode_class(text, letter == 'P', fold_case).map(Some),
@@ -50,7 +50,7 @@ pub(super) fn parse_class(text: &str, fold_case: bool) -> Result<Option<(Class, 
 }
 
 fn unicode_class(text: &str, negated: bool, fold_case: bool) -> Result<(Class, &str), PatternError> {
-    let fault = |rest: &str| PatternError::new(Fault::ClassRange, before(text, rest));
+    let fault = |rest: &str| PatternError::new(Fault::ClassRange, text_before(text, rest));
     let mut symbols = text.chars();
     symbols.by_ref().take(2).for_each(drop);
     let after = symbols.as_str();
@@ -59,7 +59,7 @@ fn unicode_class(text: &str, negated: bool, fold_case: bool) -> Result<(Class, &
         None => {
             let mut one = after.chars();
             one.next();
-            (before(after, one.as_str()), one.as_str())
+            (text_before(after, one.as_str()), one.as_str())
         }
     };
     let (negated, name) = match name.strip_prefix('^') {
@@ -72,15 +72,15 @@ fn unicode_class(text: &str, negated: bool, fold_case: bool) -> Result<(Class, &
 }
 
 fn named(name: &str) -> Option<Class> {
-    // Spelled like the general categories, but not one of them.
-    match names::plain(name).as_str() {
-        "any" => return Some(Class::of('\0', char::MAX)),
-        "ascii" => return Some(Class::of('\0', '\x7f')),
+    // Has the form of a general category, but is not one.
+    match names::normalize(name).as_str() {
+        "any" => return Some(Class::from_range('\0', char::MAX)),
+        "ascii" => return Some(Class::from_range('\0', '\x7f')),
         "assigned" => return named("Cn").map(Class::negated),
         _ => {}
     }
     let table = match names::table_name(name)? {
-        // Surrogates are no characters.
+        // Surrogates are not characters.
         "Cs" => return Some(Class::ranges(&[])),
         table => table,
     };
@@ -89,13 +89,13 @@ fn named(name: &str) -> Option<Class> {
         hir::HirKind::Class(hir::Class::Unicode(set)) => Some(Class::from_set(set)),
         hir::HirKind::Literal(literal) => {
             let only = std::str::from_utf8(&literal.0).ok()?.chars().next()?;
-            Some(Class::of(only, only))
+            Some(Class::from_range(only, only))
         }
         _ => None,
     }
 }
 
-/// An escape that stands for one code point (perhaps a surrogate), inside or outside of brackets.
+/// An escape sequence for one code point (possibly a surrogate), inside or outside brackets.
 pub(super) fn parse_symbol(text: &str) -> Result<(u32, &str), PatternError> {
     let mut symbols = text.chars();
     symbols.next();
@@ -110,14 +110,14 @@ pub(super) fn parse_symbol(text: &str) -> Result<(u32, &str), PatternError> {
         'r' => 0x0d,
         't' => 0x09,
         'v' => 0x0b,
-        // A lone digit would be a back-reference.
+        // A single digit other than 0 would be a back-reference.
         '0' => return Ok(octal(0, rest)),
         '1'..='7' if rest.starts_with(|next| matches!(next, '0'..='7')) => {
             return Ok(octal(u32::from(letter) - u32::from('0'), rest));
         }
         'x' => return hexadecimal(text, rest),
         other if other.is_ascii() && !other.is_ascii_alphanumeric() => u32::from(other),
-        _ => return Err(PatternError::new(Fault::Escape, before(text, rest))),
+        _ => return Err(PatternError::new(Fault::Escape, text_before(text, rest))),
     };
     Ok((simple, rest))
 }
@@ -136,7 +136,7 @@ fn octal(first: u32, mut rest: &str) -> (u32, &str) {
 
 /// `\xHH` or `\x{H…}`.
 fn hexadecimal<'p>(text: &str, rest: &'p str) -> Result<(u32, &'p str), PatternError> {
-    let fault = |rest: &str| PatternError::new(Fault::Escape, before(text, rest));
+    let fault = |rest: &str| PatternError::new(Fault::Escape, text_before(text, rest));
     let (digits, rest) = match rest.strip_prefix('{') {
         Some(inner) => inner.split_once('}').ok_or_else(|| fault(""))?,
         None => rest.split_at_checked(2).ok_or_else(|| fault(""))?,

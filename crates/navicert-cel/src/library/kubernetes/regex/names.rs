@@ -1,9 +1,9 @@
-//! The names that `\p{…}` takes: Unicode general categories with their long names, and scripts; compared without
-//! case, spaces, underscores and hyphens. Other properties (`Alphabetic`, `Emoji`) are not RE2.
+//! The names accepted in `\p{…}`: Unicode general categories with their long names, and scripts. The comparison
+//! ignores case, spaces, underscores and hyphens. RE2 has no other properties (`Alphabetic`, `Emoji`).
 
-/// The name by which the Unicode tables know `name`; `None` if RE2 does not.
+/// The name of the property in the Unicode tables; `None` if RE2 does not support it.
 pub(super) fn table_name(name: &str) -> Option<&'static str> {
-    let plain = plain(name);
+    let plain = normalize(name);
     let category = CATEGORIES.binary_search_by(|(alias, _)| (*alias).cmp(plain.as_str()));
     if let Some((_, short)) = category.ok().and_then(|at| CATEGORIES.get(at)) {
         return Some(short);
@@ -11,8 +11,8 @@ pub(super) fn table_name(name: &str) -> Option<&'static str> {
     SCRIPTS.binary_search(&plain.as_str()).ok().and_then(|at| SCRIPTS.get(at)).copied()
 }
 
-/// The name without what does not count.
-pub(super) fn plain(name: &str) -> String {
+/// Normalizes a name for comparison.
+pub(super) fn normalize(name: &str) -> String {
     let counts = |symbol: &char| !matches!(symbol, '_' | '-' | ' ');
     name.chars().filter(counts).map(|symbol| symbol.to_ascii_lowercase()).collect()
 }
@@ -100,7 +100,7 @@ const CATEGORIES: &[(&str, &str)] = &[
     ("zs", "Zs"),
 ];
 
-// Scripts whose name is one word. Go 1.26 refuses the others in every spelling, and rules compile as they do there.
+// Scripts with a one-word name. Go 1.26 rejects the others in every spelling.
 #[rustfmt::skip]
 const SCRIPTS: &[&str] = &[
     "adlam", "ahom", "arabic", "armenian", "avestan", "balinese", "bamum", "batak", "bengali",

@@ -1,21 +1,21 @@
-//! Parses a pattern into the tree that the engine compiles. Uses a loop with a stack of open groups instead of recursion,
-//! so that nesting uses the heap and is limited.
+//! Parses a pattern into the tree that the engine compiles. Keeps open groups on an explicit stack instead of
+//! recursing, so nesting uses the heap and is limited.
 
 use super::class::{self, Class};
 use super::escape::{self, Escape};
 use super::{Fault, PatternError};
 use regex_syntax::hir::{Dot, Hir, Look, Repetition};
 
-/// The largest repeat count, and the largest product of nested ones.
+/// Maximum repeat count, and maximum product of nested counts.
 const REPEAT_LIMIT: u32 = 1000;
-/// Open groups, as RE2 limits them.
+/// Maximum number of open groups, as in RE2.
 const GROUP_LIMIT: usize = 1000;
-/// Levels of the tree that is compiled; the compiler recurses over them.
+/// Maximum height of the tree; the compiler recurses over it.
 const HEIGHT_LIMIT: u32 = 250;
-/// Instructions of Go's program for the pattern.
+/// Maximum number of instructions in Go's program for the pattern.
 const SIZE_LIMIT: u64 = (128 << 20) / 40;
 
-/// The letters of `(?imsU)`.
+/// The flags of `(?imsU)`.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Flags {
     pub(super) fold_case: bool,
@@ -51,21 +51,21 @@ struct Parser<'p> {
     open: Group<'p>,
 }
 
-/// A piece of the tree and what RE2's limits need to know of it.
+/// A subtree with the figures needed for RE2's limits.
 struct Fragment {
     tree: Hir,
     height: u32,
-    /// The largest product of repeat counts on a path through it.
+    /// The largest product of repeat counts on a path through the subtree.
     repeats: u32,
     size: u64,
 }
 
-/// The inside of a parenthesis, or the whole pattern.
+/// The content of a group, or the whole pattern.
 #[derive(Default)]
 struct Group<'p> {
     alternatives: Vec<Fragment>,
     sequence: Vec<Fragment>,
-    /// The text from the repetition operator that was just read on; `None` after anything else.
+    /// The text starting at the last repetition operator, if it was the last token.
     last_repeat: Option<&'p str>,
 }
 
@@ -113,7 +113,7 @@ impl<'p> Parser<'p> {
 
     fn literal(&mut self, symbol: char) {
         let tree = if self.flags.fold_case {
-            Class::of(symbol, symbol).folded().into_tree()
+            Class::from_range(symbol, symbol).folded().into_tree()
         } else {
             Hir::literal(symbol.encode_utf8(&mut [0; 4]).as_bytes())
         };
@@ -131,7 +131,7 @@ impl<'p> Parser<'p> {
         self.rest = rest;
         match escape {
             Escape::Symbol(Some(symbol)) => self.literal(symbol),
-            // A surrogate: no text holds one.
+            // A surrogate never matches.
             Escape::Symbol(None) => self.push(Hir::fail()),
             Escape::Class(class) => self.push(class.into_tree()),
             Escape::Look(look) => self.push(Hir::look(look)),
@@ -146,7 +146,7 @@ impl<'p> Parser<'p> {
         start: &'p str,
         last_repeat: Option<&'p str>,
     ) -> Result<(), PatternError> {
-        let operator = before(start, self.rest);
+        let operator = text_before(start, self.rest);
         let bounds_fit = min <= REPEAT_LIMIT && max.is_none_or(|max| max <= REPEAT_LIMIT && min <= max);
         if !bounds_fit {
             return Err(PatternError::new(Fault::RepeatCount, operator));
@@ -157,15 +157,15 @@ impl<'p> Parser<'p> {
             greedy = !greedy;
         }
         if let Some(first) = last_repeat {
-            return Err(PatternError::new(Fault::NestedRepetition, before(first, self.rest)));
+            return Err(PatternError::new(Fault::NestedRepetition, text_before(first, self.rest)));
         }
         let Some(argument) = self.open.sequence.pop() else {
-            return Err(PatternError::new(Fault::MissingArgument, before(start, self.rest)));
+            return Err(PatternError::new(Fault::MissingArgument, text_before(start, self.rest)));
         };
         let counted = operator.starts_with('{');
         let repeated = argument.repeated(min, max, greedy, counted);
         if counted && repeated.repeats > REPEAT_LIMIT {
-            return Err(PatternError::new(Fault::RepeatCount, before(start, self.rest)));
+            return Err(PatternError::new(Fault::RepeatCount, text_before(start, self.rest)));
         }
         self.open.sequence.push(repeated.within_limits()?);
         self.open.last_repeat = Some(start);
@@ -175,7 +175,7 @@ impl<'p> Parser<'p> {
     fn open_group(&mut self, start: &'p str) -> Result<(), PatternError> {
         let outer = self.flags;
         if start.starts_with("(?") && !self.perl_group(start)? {
-            // `(?i)`: new flags for the rest of this group, nothing to open.
+            // `(?i)` sets flags for the rest of this group and opens no group.
             return Ok(());
         }
         if self.groups.len() >= GROUP_LIMIT {
@@ -195,7 +195,7 @@ impl<'p> Parser<'p> {
         Ok(())
     }
 
-    /// Reads `(?P<name>`, `(?<name>`, `(?flags:` or `(?flags)`; whether it opens a group.
+    /// Parses `(?P<name>`, `(?<name>`, `(?flags:` or `(?flags)` and returns whether it opens a group.
     fn perl_group(&mut self, start: &'p str) -> Result<bool, PatternError> {
         for opening in ["(?P<", "(?<"] {
             if let Some(rest) = start.strip_prefix(opening) {
@@ -206,7 +206,7 @@ impl<'p> Parser<'p> {
                     && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
                     && !self.names.contains(&name);
                 if !legal {
-                    return Err(PatternError::new(Fault::NamedCapture, before(start, rest)));
+                    return Err(PatternError::new(Fault::NamedCapture, text_before(start, rest)));
                 }
                 self.names.push(name);
                 self.rest = rest;
@@ -231,13 +231,13 @@ impl<'p> Parser<'p> {
                     (value, pending) = (false, true);
                     continue;
                 }
-                // A minus must be followed by a flag.
+                // A minus sign must be followed by a flag.
                 ':' | ')' if !pending => {
                     self.flags = flags;
                     self.rest = symbols.as_str();
                     return Ok(symbol == ':');
                 }
-                _ => return Err(PatternError::new(Fault::PerlSyntax, before(start, symbols.as_str()))),
+                _ => return Err(PatternError::new(Fault::PerlSyntax, text_before(start, symbols.as_str()))),
             };
             *flag = value;
             pending = false;
@@ -254,7 +254,7 @@ impl Fragment {
             (min, None) => 1 + u64::from(min) * self.size,
             (min, Some(max)) => u64::from(max) * self.size + u64::from(max - min),
         };
-        // As RE2 counts: something repeated at most 0 times (or at least 0) hides what is inside.
+        // As in RE2, a repetition of at most (or at least) 0 times resets the product of the nested counts.
         let factor = if counted { max.unwrap_or(min) } else { 1 };
         Self {
             tree: Hir::repetition(Repetition { min, max, greedy, sub: Box::new(self.tree) }),
@@ -299,9 +299,10 @@ impl Group<'_> {
     }
 }
 
-/// `5}`, `5,}` or `5,7}` after the brace: least, most, and the rest. Anything else makes the brace a literal.
+/// Parses `5}`, `5,}` or `5,7}` after the brace into minimum, maximum and rest. With anything else, the brace is a
+/// literal.
 ///
-/// A count too long to read is given as one that is too large.
+/// A count that does not fit the integer is returned as one above the limit.
 fn repeat_counts(text: &str) -> Option<(u32, Option<u32>, &str)> {
     let (min, rest) = count(text)?;
     if let Some(rest) = rest.strip_prefix('}') {
@@ -324,7 +325,7 @@ fn count(text: &str) -> Option<(u32, &str)> {
     Some((digits.parse().unwrap_or(u32::MAX), rest))
 }
 
-/// The part of `text` that comes before its own tail `rest`.
-pub(super) fn before<'a>(text: &'a str, rest: &str) -> &'a str {
+/// The part of `text` before its suffix `rest`.
+pub(super) fn text_before<'a>(text: &'a str, rest: &str) -> &'a str {
     text.len().checked_sub(rest.len()).and_then(|end| text.get(..end)).unwrap_or(text)
 }

@@ -1,10 +1,10 @@
-//! RE2 as Go has it: what is accepted, what is refused, what matches.
+//! RE2 as implemented in Go: valid and invalid patterns, and matches.
 
 use super::{Fault, Pattern};
 use proptest::prelude::*;
 
 #[test]
-fn classes_are_those_of_ascii() {
+fn perl_classes_are_ascii_only() {
     // S72; cel.jsonl "regex"
     for (pattern, text, matches) in [
         (r"^\w$", "é", false),
@@ -20,7 +20,7 @@ fn classes_are_those_of_ascii() {
         (r"é\b", "é", false),
         (r"a\b", "aé", true),
         (r"\B", "é", true),
-        // Not at the `\B` within the é, but around it.
+        // Matches around the é, not at the `\B` inside it.
         (r"(([ab]|\B)|(b|é))(\Bé)??", "5é_", true),
         (r"^[a&&b]+$", "a&b", true),
         (r"^[+--b]+$", "-,+b", true),
@@ -43,7 +43,7 @@ fn classes_are_those_of_ascii() {
 }
 
 #[test]
-fn escapes_and_braces_read_as_in_re2() {
+fn parses_escapes_and_braces_as_re2() {
     for (pattern, text) in [
         (r"^\Qa.b*\E*$", "a.b***"),
         (r"^\Qa.b", "a.b"),
@@ -60,7 +60,7 @@ fn escapes_and_braces_read_as_in_re2() {
         (r"^\_\-\ $", "_- "),
         (r"^\a\f\v$", "\u{7}\u{c}\u{b}"),
         (r"^a(?i)b$", "aB"),
-        // The repetition after a flag applies to what came before it.
+        // A repetition after a flag applies to the preceding expression.
         (r"^a(?i)*$", "aaa"),
         (r"^(?i:a)b$", "Ab"),
         (r"(?m)^b$", "a\nb\nc"),
@@ -78,7 +78,7 @@ fn escapes_and_braces_read_as_in_re2() {
 }
 
 #[test]
-fn what_go_refuses_is_refused_in_its_words() {
+fn rejects_invalid_patterns_with_the_messages_of_go() {
     use Fault::*;
     for (pattern, fault, part) in [
         ("(", MissingParenthesis, "("),
@@ -127,7 +127,7 @@ fn what_go_refuses_is_refused_in_its_words() {
 }
 
 #[test]
-fn nested_counts_are_fine_up_to_a_product_of_one_thousand() {
+fn accepts_nested_counts_up_to_a_product_of_1000() {
     for pattern in
         ["(a{100}){10}", "(a{10}b{100}){10}", "((a{1000}){0,}){2}", "((a{1000}){0}){2}", "(a*){1000}"]
     {
@@ -136,7 +136,7 @@ fn nested_counts_are_fine_up_to_a_product_of_one_thousand() {
 }
 
 #[test]
-fn matches_are_leftmost_first_and_empty_ones_do_not_touch() {
+fn finds_leftmost_first_matches_without_adjacent_empty_ones() {
     for (pattern, text, all) in [
         ("a*", "baac", &["", "aa", ""][..]),
         ("a|ab", "abab", &["a", "a"]),
@@ -155,7 +155,7 @@ fn matches_are_leftmost_first_and_empty_ones_do_not_touch() {
 }
 
 #[test]
-fn deep_and_large_patterns_end_in_an_error_on_a_small_stack() {
+fn rejects_deep_and_large_patterns_on_a_small_stack() {
     let run = || {
         let nested = |open: &str, close: &str, depth: usize| open.repeat(depth) + "a" + &close.repeat(depth);
         assert!(Pattern::new(&nested("(", ")", 1000)).is_ok());
@@ -180,7 +180,7 @@ fn deep_and_large_patterns_end_in_an_error_on_a_small_stack() {
 
 proptest! {
     #[test]
-    fn quoted_text_matches_itself_and_nothing_more(text in "\\PC{0,12}", other in "\\PC{0,12}") {
+    fn quoted_text_matches_only_itself(text in "\\PC{0,12}", other in "\\PC{0,12}") {
         prop_assume!(!text.contains("\\E"));
         let compiled = Pattern::new(&format!("^\\Q{text}\\E$")).unwrap();
         prop_assert!(compiled.is_match(&text));
@@ -188,7 +188,7 @@ proptest! {
     }
 
     #[test]
-    fn no_pattern_is_too_strange(pattern in "[\\[\\](){}|*+?^$\\\\a-cé0-9,:<>PQEpdwi-]{0,16}", text in "[a-cé0-9]{0,6}") {
+    fn compiling_patterns_never_panics(pattern in "[\\[\\](){}|*+?^$\\\\a-cé0-9,:<>PQEpdwi-]{0,16}", text in "[a-cé0-9]{0,6}") {
         if let Ok(compiled) = Pattern::new(&pattern) {
             prop_assert_eq!(compiled.is_match(&text), compiled.find(&text).is_some());
             prop_assert_eq!(compiled.find(&text), compiled.find_all(&text).next());

@@ -1,4 +1,4 @@
-//! Percent escapes: which characters need one depends on the part of the URL.
+//! Percent-encoding; the characters that need it depend on the part of the URL.
 
 use super::UrlFault;
 
@@ -8,14 +8,14 @@ pub(super) enum Mode {
     Path,
     User,
     Host,
-    /// Behind the `%25` of an IPv6 address.
+    /// The zone after `%25` in an IPv6 address.
     Zone,
     /// A key or value of the query.
     Query,
     Fragment,
 }
 
-/// Resolves escapes. The result may be no text.
+/// Decodes percent escapes. The result may be invalid UTF-8.
 pub(super) fn unescape(text: &str, mode: Mode) -> Result<Vec<u8>, UrlFault> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -33,7 +33,7 @@ pub(super) fn unescape(text: &str, mode: Mode) -> Result<Vec<u8>, UrlFault> {
                 let (Some(high), Some(low)) = (digit(*high), digit(*low)) else { return Err(fault()) };
                 let value = high << 4 | low;
                 let allowed = match mode {
-                    // In a host only what is not ASCII, and the per cent sign itself.
+                    // A host may escape only non-ASCII bytes and the percent sign.
                     Mode::Host => value >= 0x80 || value == b'%',
                     Mode::Zone => matches!(value, b'%' | b' ') || !needs_escape(value, Mode::Host),
                     _ => true,
@@ -54,7 +54,7 @@ pub(super) fn unescape(text: &str, mode: Mode) -> Result<Vec<u8>, UrlFault> {
     Ok(out)
 }
 
-/// Escapes what needs it.
+/// Encodes the bytes that need it.
 pub(super) fn escape(bytes: &[u8], mode: Mode) -> String {
     let mut out = String::with_capacity(bytes.len());
     for &byte in bytes {
@@ -70,13 +70,13 @@ pub(super) fn escape(bytes: &[u8], mode: Mode) -> String {
     out
 }
 
-/// The text itself if it has nothing that needs an escape; else it is resolved and escaped anew.
-pub(super) fn well_escaped(written: &str, mode: Mode) -> String {
-    // More is left alone in what was written than is left bare when written anew.
-    let fine = |byte: u8| {
+/// Returns the text if it is correctly escaped, otherwise decodes and re-escapes it.
+pub(super) fn ensure_escaped(written: &str, mode: Mode) -> String {
+    // A written text may keep some characters that re-escaping would encode.
+    let is_allowed = |byte: u8| {
         byte.is_ascii_alphanumeric() || b"!$&'()*+,;=:@[]%".contains(&byte) || !needs_escape(byte, mode)
     };
-    if written.bytes().all(fine) {
+    if written.bytes().all(is_allowed) {
         return written.to_owned();
     }
     unescape(written, mode).map_or_else(|_| written.to_owned(), |bytes| escape(&bytes, mode))

@@ -20,8 +20,8 @@ pub(super) fn parse(text: &str) -> Result<Url, UrlFault> {
     Ok(url)
 }
 
-/// `request`: as the target of a request, which must be absolute or an absolute path, and where two slashes without a
-/// scheme are part of the path.
+/// With `request`, parses a request target: it must be absolute or an absolute path, and `//` without a scheme is
+/// part of the path.
 fn without_fragment(text: &str, request: bool) -> Result<Url, UrlFault> {
     let mut url = Url::default();
     if text.is_empty() && request {
@@ -66,7 +66,7 @@ fn without_fragment(text: &str, request: bool) -> Result<Url, UrlFault> {
     Ok(url)
 }
 
-/// The scheme, empty if the text starts with none, and what follows its colon.
+/// The scheme (empty if absent) and the text after its colon.
 fn scheme(text: &str) -> Result<(&str, &str), UrlFault> {
     for (at, symbol) in text.char_indices() {
         match symbol {
@@ -100,7 +100,7 @@ fn read_authority(url: &mut Url, authority: &str) -> Result<(), UrlFault> {
     Ok(())
 }
 
-/// `strict`: all after the first colon is the port; else what is after the last one.
+/// With `strict`, the port follows the first colon, otherwise the last.
 fn read_host(host: &str, strict: bool) -> Result<Vec<u8>, UrlFault> {
     if host.starts_with('[') {
         return read_bracketed(host);
@@ -114,7 +114,7 @@ fn read_host(host: &str, strict: bool) -> Result<Vec<u8>, UrlFault> {
     unescape(host, Mode::Host)
 }
 
-/// `[::1]:80`, with a zone perhaps: `[fe80::1%25eth0]`.
+/// `[::1]:80`, optionally with a zone: `[fe80::1%25eth0]`.
 fn read_bracketed(host: &str) -> Result<Vec<u8>, UrlFault> {
     let (inner, port) = host.rsplit_once(']').ok_or(UrlFault::MissingBracket)?;
     check_port(port)?;

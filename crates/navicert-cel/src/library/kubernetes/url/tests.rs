@@ -1,9 +1,9 @@
-//! URLs as Kubernetes 1.37, that is Go's net/url, takes them apart.
+//! URLs as parsed by Kubernetes 1.37 with Go's `net/url`.
 
 use super::{Url, UrlFault};
 use proptest::prelude::*;
 
-/// Text, then text form, scheme, host, hostname, port, escaped path.
+/// Input, then display form, scheme, host, hostname, port, escaped path.
 #[rustfmt::skip]
 const GOOD: &[(&str, [&str; 6])] = &[
     ("https://user@host.example:8443/p/a?q=1&q=2&r=#frag", ["https://user@host.example:8443/p/a?q=1&q=2&r=#frag", "https", "host.example:8443", "host.example", "8443", "/p/a"]),
@@ -140,7 +140,7 @@ const BAD: &[&str] = &[
 ];
 
 #[test]
-fn urls_are_taken_apart_as_go_does() {
+fn parses_urls_as_go() {
     // cel.jsonl "url"
     for &(text, parts) in GOOD {
         let url = Url::parse(text).unwrap_or_else(|error| panic!("{error}"));
@@ -157,7 +157,7 @@ fn urls_are_taken_apart_as_go_does() {
 }
 
 #[test]
-fn what_go_refuses_is_refused() {
+fn rejects_urls_that_go_rejects() {
     for text in BAD {
         assert!(Url::parse(text).is_err(), "{text:?}");
     }
@@ -179,7 +179,7 @@ fn what_go_refuses_is_refused() {
 }
 
 #[test]
-fn only_http_minds_a_second_colon() {
+fn second_colon_in_host_is_invalid_for_http_only() {
     for (text, hostname) in [
         ("ws://h:80:90/", Some("h:80")),
         ("//h:80:90/", Some("h:80")),
@@ -191,7 +191,7 @@ fn only_http_minds_a_second_colon() {
 }
 
 #[test]
-fn queries_keep_the_order_of_values() {
+fn query_values_keep_their_order() {
     for (query, expected) in [
         ("q=1&q=2&r=", &[("q", &["1", "2"][..]), ("r", &[""])][..]),
         ("a=1;b=2", &[]),
@@ -216,7 +216,7 @@ fn queries_keep_the_order_of_values() {
 
 proptest! {
     #[test]
-    fn the_text_form_is_a_url_of_the_same_parts(text in "(http|HTTPS|a)?(:|:/|://)(u(:p)?@)?[a-zé.]{0,6}(:[0-9]{0,4})?(/[a-z %é0-9]{0,4}){0,3}(\\?[a-z=&]{0,5})?(#[a-zé]{0,3})?") {
+    fn displayed_url_parses_to_the_same_parts(text in "(http|HTTPS|a)?(:|:/|://)(u(:p)?@)?[a-zé.]{0,6}(:[0-9]{0,4})?(/[a-z %é0-9]{0,4}){0,3}(\\?[a-z=&]{0,5})?(#[a-zé]{0,3})?") {
         if let Ok(url) = Url::parse(&text) {
             let form = url.to_string();
             if let Ok(again) = Url::parse(&form) {
@@ -228,7 +228,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_is_too_strange(text in "\\PC{0,20}") {
+    fn parsing_urls_never_panics(text in "\\PC{0,20}") {
         if let Ok(url) = Url::parse(&text) {
             let _ = (url.to_string(), url.host(), url.hostname(), url.port(), url.query());
         }
