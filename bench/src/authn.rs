@@ -36,7 +36,7 @@ pub(crate) use expressions::effect;
 const NOW: i64 = 1_900_000_000;
 /// Heap that one authenticator may take.
 const MAX_HEAP_BYTES: u64 = 128 << 10;
-/// How many tokens a thread takes in one turn.
+/// Tokens that a thread verifies per turn.
 const BATCH: usize = 64;
 /// How often the turns of a round on one thread and on two are repeated.
 const REPETITIONS: usize = 8;
@@ -221,7 +221,7 @@ pub(crate) fn remembered(input: &Input) -> Result<impl FnMut() -> Result<(), Fau
     Ok(ours)
 }
 
-/// What a future that never waits gives.
+/// The output of a future that is ready at the first poll.
 fn ready<F: Future>(future: F) -> Result<F::Output, Fault> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => Ok(output),
@@ -229,7 +229,7 @@ fn ready<F: Future>(future: F) -> Result<F::Output, Fault> {
     }
 }
 
-/// A wall clock that stands, so that nothing expires; the monotonic one is the machine's.
+/// A clock with a fixed wall time, so that nothing expires, and the system's monotonic time.
 #[derive(Debug)]
 struct At(Timestamp);
 
@@ -280,7 +280,7 @@ fn loading(
     })
 }
 
-/// Bytes on the heap that each of 64 authenticators takes.
+/// Heap bytes of each of 64 authenticators.
 fn heap_of_authenticator(text: &str) -> Result<u64, Fault> {
     // The first one also makes what all share.
     drop(built(text)?);
@@ -291,8 +291,8 @@ fn heap_of_authenticator(text: &str) -> Result<u64, Fault> {
     Ok(each)
 }
 
-/// How many times longer a token takes each of two threads at once than one alone, through everything and bare. Nine tenths
-/// of what the second thread gives bare verification, it gives us too.
+/// The slowdown per token with two threads compared to one, for the whole authenticator and for bare signature verification.
+/// The authenticator must keep nine tenths of the speed-up that a second thread gives bare verification.
 fn two_threads(whole: Whole, bare: Bare) -> BothSides {
     Box::new(move || {
         let turns: [&dyn Fn() -> Result<(), Fault>; 4] = [

@@ -1,6 +1,6 @@
 //! Expressions against the crate `cel` 0.15: the eight that rules are made of, compiling them, and growth with the data.
 //!
-//! Its claims are converted to its own values beforehand, ours are borrowed; whatever lives as long as the race is leaked.
+//! The claims for `cel` are converted to its values in advance; navicert borrows them. Data used during the whole run is leaked.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::race::{Contest, Contestant, Fault, Race, Shared};
 use crate::rows::Row;
 
-/// Names of the table, our spelling and theirs, which has no `any`.
+/// Row names of evaluation and compilation, expression for navicert, and expression for `cel`, which has no `any`.
 const EXPRESSIONS: [(&str, &str, &str, &str); 8] = [
     ("cel eval: one claim", "cel compile: one claim / cel parse", "claims.sub", "claims.sub"),
     (

@@ -88,7 +88,7 @@ fn scan(count: usize) -> Result<impl FnMut() -> Result<(), Fault>, Fault> {
     })
 }
 
-/// A lookup that finds its answer in the cache. Every provider is a link to one program that is run once.
+/// A lookup that hits the cache. Every provider is a link to one program, which runs once.
 fn cached(count: usize) -> Result<impl FnMut() -> Result<(), Fault>, Fault> {
     let dir = helper::ProviderDir::new(&format!("cached-{count}"))?;
     dir.provider("answer", "registry-0.example")?;

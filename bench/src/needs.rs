@@ -1,5 +1,5 @@
 //! What a row needs besides this program: programs that are installed (`bench/needs.list` says where each is looked for and
-//! what installs it) and programs of ours that `make bench` builds beside this one. Checked before anything is measured.
+//! what installs it) and programs of this workspace that `make bench` builds beside this one. Checked before anything is measured.
 
 use std::path::{Path, PathBuf};
 
@@ -39,7 +39,7 @@ pub(crate) fn installed(name: &'static str) -> Result<PathBuf, Fault> {
     Ok(found.ok_or_else(|| Need::Installed(name).missing().unwrap_or_default())?)
 }
 
-/// Where a program of ours is.
+/// The path of a program of this workspace.
 pub(crate) fn built(name: &str) -> Result<PathBuf, Fault> {
     Ok(std::env::current_exe()?.with_file_name(name))
 }

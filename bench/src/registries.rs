@@ -78,7 +78,7 @@ pub(crate) fn races() -> Vec<Race> {
     races
 }
 
-/// Amazon, and the home directory of every program.
+/// The fake Amazon API, and the home directory of every program.
 struct Setup {
     amazon: Amazon,
     dir: TempDir,

@@ -26,10 +26,10 @@ const LENGTH: Duration = Duration::from_millis(100);
 /// Equal parts of that, whose median and range are printed beside the mean.
 const PARTS: u32 = 5;
 
-/// A row's name, and who makes its contestant.
+/// A row's name, and the constructor of its contestant.
 pub(crate) type Row = (&'static str, fn() -> Result<Contestant, Fault>);
 
-/// What one call takes.
+/// The cost of one call.
 #[derive(Debug)]
 pub(crate) struct Measurement {
     /// The mean, as Go's benchmarks give it.
@@ -40,7 +40,7 @@ pub(crate) struct Measurement {
     bytes: f64,
 }
 
-/// Measures one row, and says so as one line of JSON; `None` if there is no such row.
+/// Measures one row and returns the result as one line of JSON; `None` for an unknown row.
 pub(crate) fn line(name: &str) -> Result<Option<String>, Fault> {
     let Some((name, make)) = all().find(|row| row.0 == name) else {
         return Ok(None);

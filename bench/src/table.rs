@@ -77,7 +77,7 @@ impl Line {
     }
 }
 
-/// One line for a person who waits: ratio, spread, limit and verdict.
+/// One progress line: ratio, spread, limit and verdict.
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [_, ours, theirs, ratio, spread, limit, verdict] = self.cells();

@@ -39,7 +39,7 @@ fn compare(input: &Json, expect: &Json, response: &Json) -> Result<(), String> {
     Ok(())
 }
 
-/// The cost is informative; ours is meant to be the same.
+/// Compares the cost, which is informative; the costs should be equal.
 fn compare_cost(input: &Json, expect: &Json, response: &Json) -> Result<(), String> {
     let (wanted, found) = (expect.get("cost"), response.get("cost"));
     if wanted.is_some() && wanted != found {

@@ -1,4 +1,4 @@
-//! The suite's way of writing values, and comparison with ours.
+//! Parses the values of the conformance suite, and compares them with navicert-cel's.
 
 use navicert_cel::instant::Timestamp;
 use navicert_cel::{Value, ValueMap, ValueRef};
@@ -131,7 +131,7 @@ fn same(left: &ValueRef<'_>, right: &ValueRef<'_>) -> bool {
     }
 }
 
-/// The record names the Go type and prints the value; the value's text must be ours.
+/// The record names the Go type and prints the value; the text of the value must be equal.
 fn opaque_agrees(val: &ValueRef<'_>, record: &str) -> bool {
     match val {
         ValueRef::Opaque(opaque) => {

@@ -1,4 +1,4 @@
-//! KEP-3331 asks how expressions affect the time of authentication: this table answers.
+//! Measures how expressions affect the time of authentication, as KEP-3331 requires.
 
 use std::fmt::Write as _;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A kubeconfig of a thousand contexts, of which one is selected: a whole process of ours against Debian's kubectl.
+//! A kubeconfig of a thousand contexts, of which one is selected: the `navicert` process against Debian's kubectl.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,4 +1,4 @@
-//! The smallest HTTPS server and client that can be: one thread per connection, blocking, a fixed answer.
+//! A minimal blocking HTTPS server and client: one thread per connection and a fixed response.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -15,7 +15,7 @@ use crate::race::Fault;
 const ANSWER: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 22\r\n\r\n{\"gitVersion\":\"v1.34\"}";
 
-/// A server that says the same to everything.
+/// A server that sends the same response to every request.
 pub(super) struct BareServer {
     address: SocketAddr,
 }
@@ -64,7 +64,7 @@ fn serve(stream: TcpStream, config: Arc<ServerConfig>) -> Result<(), Fault> {
     }
 }
 
-/// A client that connects, asks and leaves.
+/// A client that connects, sends one request and disconnects.
 pub(super) struct BareClient {
     config: Arc<ClientConfig>,
 }

@@ -71,7 +71,7 @@ fn authenticator() -> Result<Authenticator, Fault> {
     Ok(Authenticator::new(plugin, ExecSettings::default(), around))
 }
 
-/// The plugin inherits what this program was given, as it does on the other side.
+/// The plugin inherits the environment of this process, as in the Go benchmark.
 fn environment() -> Vec<(String, String)> {
     #[expect(clippy::disallowed_methods, reason = "this is a binary crate, and the variables go to a plugin")]
     let variables = std::env::vars();

@@ -25,7 +25,7 @@ pub(super) const ROWS: [Row; 6] = [
 const IMAGE: &str = "123456789012.dkr.ecr.us-east-1.amazonaws.com/team/app:v1";
 const ANSWER: &str = r#"{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Image","auth":{"*.dkr.ecr.*.amazonaws.com":{"username":"AWS","password":"secret"}}}"#;
 
-/// So many providers match the image, and all have an answer for it in their cache, as for one pull.
+/// This many providers match the image, and each has a cached response for it.
 fn cached(count: usize) -> Result<Contestant, Fault> {
     let dir = tempfile::tempdir()?;
     let response = dir.path().join("answer.json");

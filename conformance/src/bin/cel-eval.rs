@@ -1,6 +1,6 @@
-//! Answers questions on standard input, one JSON object per line, as `navicert cel eval --jsonl` does.
+//! Evaluates the expressions on standard input, one JSON object per line, like `navicert cel eval --jsonl`.
 
-#![expect(clippy::print_stdout, reason = "the answers go to standard output")]
+#![expect(clippy::print_stdout, reason = "results go to standard output")]
 
 use navicert_cel::kubernetes::batch;
 use serde_json::{Value, json};

@@ -146,7 +146,7 @@ impl Cluster {
         &self.files.issuer_key
     }
 
-    /// The audience the API server wants in a token.
+    /// The audience that the API server requires in a token.
     pub fn audience(&self) -> &str {
         &self.audience
     }
@@ -205,7 +205,7 @@ impl Cluster {
         String::from_utf8_lossy(&outcome.stdout).trim().to_owned()
     }
 
-    /// A fresh token of the test issuer that lives only so long.
+    /// A new token of the test issuer with this lifetime.
     ///
     /// # Panics
     /// If none could be made.

@@ -7,10 +7,10 @@ use crate::{Program, tools, wait};
 const PACKAGE: &str = "nghttp2-client";
 const PROGRAM: &str = "h2load";
 
-/// What is asked, by how many.
+/// The request, and the number of clients.
 #[derive(Clone, Debug)]
 pub struct H2load<'l> {
-    /// What is asked for.
+    /// The URL to request.
     pub url: &'l str,
     /// With this `Authorization`, if any.
     pub authorization: Option<&'l str>,
@@ -27,11 +27,11 @@ pub struct H2load<'l> {
 /// What came of it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Counts {
-    /// Answers with a code from 200 on.
+    /// Responses with a 2xx or 3xx status.
     pub good: usize,
-    /// Answers with a code from 400 on: too many at a time, say.
+    /// Responses with a 4xx status, for example 429.
     pub refused: usize,
-    /// Answers with a code from 500 on, and requests without one.
+    /// Responses with a 5xx status, and requests without a response.
     pub bad: usize,
 }
 

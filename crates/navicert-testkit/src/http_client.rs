@@ -36,7 +36,7 @@ pub struct HttpClient {
     config: Arc<ClientConfig>,
 }
 
-/// An answer as it arrived.
+/// A response as received.
 #[derive(Clone, Debug)]
 pub struct Reply {
     /// The status.
@@ -69,7 +69,7 @@ impl HttpClient {
         Ok(HttpClient::build(Arc::new(roots), None, rustls::DEFAULT_VERSIONS))
     }
 
-    /// A client that shows this certificate when asked.
+    /// A client that sends this certificate when the server requests one.
     pub fn with_identity(ca: &Ca, identity: &Identity) -> Self {
         HttpClient::build(ca.root_store(), Some(identity), rustls::DEFAULT_VERSIONS)
     }

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use crate::program::Program;
 use crate::tools;
 
-/// A docker-registry that wants a password. It is gone when dropped.
+/// A docker-registry process that requires a password. Dropping it ends the process.
 #[derive(Debug)]
 pub struct ImageRegistry {
     child: Child,

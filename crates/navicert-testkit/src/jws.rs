@@ -1,4 +1,4 @@
-//! Signing keys and JSON Web Tokens, honest and otherwise, for all nine algorithms a Kubernetes API server takes.
+//! Signing keys and JSON Web Tokens, valid and forged, for all nine algorithms that a Kubernetes API server accepts.
 
 use std::fmt;
 use std::sync::Arc;

@@ -87,19 +87,19 @@ impl Program {
         self
     }
 
-    /// Gives it this as standard input.
+    /// Sets its standard input.
     pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.stdin = bytes.into();
         self
     }
 
-    /// Gives it one pipe for both output streams, so that their order is kept.
+    /// Uses one pipe for both output streams, which preserves their order.
     pub fn merged(mut self) -> Self {
         self.merged = true;
         self
     }
 
-    /// Gives it so long rather than [`wait::LIMIT`].
+    /// Sets its timeout, instead of [`wait::LIMIT`].
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
@@ -231,7 +231,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let pipe = directory.path().join("pipe");
         assert!(Program::new("mkfifo").arguments([&pipe]).run().unwrap().status.success());
-        // Waits for a writer that never comes, having left its number.
+        // Writes its process id, then blocks on a pipe without a writer.
         let script = format!("echo $$ >pid; exec cat {}", pipe.display());
         let endless = shell(&script).directory(directory.path()).limit(Duration::from_millis(500));
         let given_up = std::panic::catch_unwind(|| endless.run()).unwrap_err();

@@ -51,7 +51,7 @@ impl Tunnel {
         Tunnel::new(Bytes::new(), Some(Play::Exec { stdin, stdout: stdout.into() }))
     }
 
-    /// A port as `kubectl port-forward` reaches one over SPDY/3.1: it answers in capitals, once per connection.
+    /// A port as `kubectl port-forward` reaches one over SPDY/3.1: it echoes in capitals, once per connection.
     pub fn spdy_port_forward() -> Self {
         Tunnel::new(Bytes::new(), Some(Play::PortForward))
     }

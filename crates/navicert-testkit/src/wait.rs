@@ -1,4 +1,4 @@
-//! Waiting without sleeping: every wait in a test names what it waits for and gives up with that name.
+//! Waiting without sleeping: every wait in a test has a description, which the panic names when the wait times out.
 
 use std::future::Future;
 use std::time::Duration;

@@ -27,7 +27,7 @@ pub struct Pod {
 }
 
 impl Pod {
-    /// Talks twice through the port that `kubectl port-forward` told it listens on, and hears itself in capitals.
+    /// Sends text twice through the port of `kubectl port-forward`, and expects it back in capitals.
     ///
     /// # Panics
     /// If it does not.

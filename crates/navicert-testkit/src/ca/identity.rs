@@ -80,12 +80,12 @@ impl Identity {
         self.key_pair().subject_public_key_info()
     }
 
-    /// The key as rustls takes it.
+    /// The key in rustls' type.
     pub fn rustls_key(&self) -> PrivateKeyDer<'static> {
         PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(self.key.clone()))
     }
 
-    /// A TLS server that is this, speaks these protocols and asks clients for nothing.
+    /// A TLS server configuration with this identity and these protocols, without client certificates.
     ///
     /// # Panics
     /// If the key is not the certificate's.

@@ -27,7 +27,7 @@ pub(super) enum Reception {
     Stall(Gate),
 }
 
-/// Closes or opens the listening socket; the sender of the message is told when it is done.
+/// Closes or opens the listening socket, and notifies the sender of the message when done.
 pub(super) struct Listening {
     pub(super) open: bool,
     pub(super) done: blocking_mpsc::Sender<()>,

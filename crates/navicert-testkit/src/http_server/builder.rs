@@ -79,7 +79,7 @@ impl HttpServerBuilder {
         self
     }
 
-    /// What it answers by itself, where no [`HttpServer::answer`] was given.
+    /// The answer for paths without an [`HttpServer::answer`].
     pub fn otherwise(mut self, choose: impl Fn(&Request) -> Answer + Send + Sync + 'static) -> Self {
         self.otherwise = Choice::Chosen(Arc::new(choose));
         self

@@ -1,4 +1,4 @@
-//! An HTTP server over TLS that records everything and answers on cue; the issuer and the API server stand on it.
+//! An HTTP server over TLS that records every request and sends scripted answers; the fake issuer and API server use it.
 //!
 //! ```text
 //! accept.rs ──▶ tls.rs ──▶ serve.rs ──▶ rules.rs ──▶ Answer
@@ -62,7 +62,7 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// A TLS server with a certificate for loopback from this CA. It answers 404 until told otherwise.
+    /// A TLS server with a certificate for loopback from this CA. It answers 404 until another answer is set.
     pub fn start(ca: &Ca) -> Self {
         HttpServer::builder().start(ca)
     }
@@ -93,22 +93,22 @@ impl HttpServer {
         format!("{}{path}", self.url())
     }
 
-    /// Answers every request to `path` so, until told otherwise; a `*` at the end of the path stands for anything.
+    /// Sets the answer to every request to `path`; a `*` at the end of the path matches any rest.
     pub fn answer(&self, path: &str, answer: Answer) {
         self.shared.rules().stand(path, Choice::Fixed(Box::new(answer)));
     }
 
-    /// Answers the next request to `path` so; several such answers are given in turn.
+    /// Sets the answer to the next request to `path`; several such answers are sent in order.
     pub fn answer_once(&self, path: &str, answer: Answer) {
         self.shared.rules().once(path, Choice::Fixed(Box::new(answer)));
     }
 
-    /// Lets `choose` answer every request to `path`, having seen it.
+    /// Computes the answer to every request to `path` with `choose`.
     pub fn answer_with(&self, path: &str, choose: impl Fn(&Request) -> Answer + Send + Sync + 'static) {
         self.shared.rules().stand(path, Choice::Chosen(Arc::new(choose)));
     }
 
-    /// Forgets all of the above: the server answers as it does by itself.
+    /// Removes all answers that were set: the default answers apply.
     pub fn forget_answers(&self) {
         self.shared.rules().forget();
     }
@@ -133,7 +133,7 @@ impl HttpServer {
         self.shared.log.borrow().connections.clone()
     }
 
-    /// Waits until so many requests have arrived, bodies included, and gives all of them.
+    /// Waits until this many requests have arrived with their bodies, and returns all of them.
     ///
     /// # Panics
     /// If they do not arrive within [`wait::LIMIT`].
@@ -146,7 +146,7 @@ impl HttpServer {
         .requests
     }
 
-    /// Waits until so many requests to one path have arrived, bodies included, and gives them.
+    /// Waits until this many requests to one path have arrived with their bodies, and returns them.
     ///
     /// # Panics
     /// If they do not arrive within [`wait::LIMIT`].
@@ -158,7 +158,7 @@ impl HttpServer {
         log.requests.into_iter().filter(|request| arrived(&request)).collect()
     }
 
-    /// Waits until the log satisfies `done` and gives it.
+    /// Waits until the log satisfies `done`, and returns it.
     ///
     /// # Panics
     /// With `what`, if that does not happen within [`wait::LIMIT`].
@@ -179,7 +179,7 @@ impl HttpServer {
         self.cut_connections(Cut::Reset);
     }
 
-    /// From now on new connections are accepted, but nothing is said on them, not even TLS, before the gate opens.
+    /// From now on, the server accepts connections but sends nothing, not even a TLS handshake, before the gate opens.
     pub fn stall_connections(&self, gate: &Gate) {
         self.shared.reception.send_replace(Reception::Stall(gate.clone()));
     }

@@ -51,7 +51,7 @@ pub enum BodyState {
     Complete,
     /// The client broke off.
     Broken,
-    /// The answer was told not to wait for it ([`Answer::before_body`](crate::Answer::before_body)).
+    /// The answer is sent without reading the body ([`Answer::before_body`](crate::Answer::before_body)).
     Unread,
 }
 

@@ -1,4 +1,4 @@
-//! Which answer a request gets: answers for once first, then standing ones, then what the server says by itself.
+//! Selects the answer to a request: one-time answers first, then permanent ones, then the default.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,7 +15,7 @@ pub(super) enum Choice {
 }
 
 impl Choice {
-    /// Whether the answer is given before the request's body is read.
+    /// Whether the answer is sent before the request's body is read.
     pub(super) fn before_body(&self) -> bool {
         matches!(self, Choice::Fixed(answer) if answer.before_body)
     }
@@ -53,7 +53,7 @@ impl Rules {
         self.standing.clear();
     }
 
-    /// Finds the choice for a path; an answer for once is used up by this.
+    /// Finds the answer for a path; a one-time answer is removed.
     pub(super) fn choose(&mut self, path: &str) -> Choice {
         let first = self.once.iter().position(|(pattern, _)| matches(pattern, path));
         if let Some((_, choice)) = first.and_then(|index| self.once.remove(index)) {
@@ -74,7 +74,7 @@ impl fmt::Debug for Rules {
     }
 }
 
-/// A pattern is a path; a `*` at its end stands for anything.
+/// A pattern is a path; a `*` at its end matches any rest.
 fn matches(pattern: &str, path: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(prefix) => path.starts_with(prefix),

@@ -1,4 +1,4 @@
-//! The HTTP side: records a request, finds its answer and gives it.
+//! The HTTP layer: records a request, finds its answer and sends it.
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 /// How much of a connection's input is kept.
 const MAX_RECORDED_BYTES: usize = 1024 * 1024;
 
-/// A TCP stream that is reset rather than closed if it was told so, and reports when it is gone.
+/// A TCP stream that can be reset instead of closed, and that reports when it is dropped.
 pub(super) struct Socket {
     /// `None` only while it is being dropped.
     stream: Option<TcpStream>,
@@ -60,7 +60,7 @@ impl AsyncWrite for Socket {
         self.inner().poll_write(context, bytes)
     }
 
-    // rustls has one write for a last alert; only a vectored one takes the records before it along.
+    // rustls writes the last alert once; only a vectored write also sends the records queued before it.
     fn poll_write_vectored(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -51,7 +51,7 @@ impl Shared {
         self.change_connection(id, |connection| connection.closed = true);
     }
 
-    /// Tells every open connection to end, and says which those are.
+    /// Asks every open connection to close, and returns those connections.
     pub(super) fn cut_all(&self, how: Cut) -> Vec<usize> {
         let cuts = self.cuts.lock().unwrap_or_else(PoisonError::into_inner);
         for cut in cuts.values() {

@@ -21,9 +21,9 @@ use crate::ca::{Ca, Identity};
 pub enum ClientAuth {
     /// Does not ask for one.
     None,
-    /// Asks, and takes any or none: kube-apiserver's way, which leaves the judgement to the HTTP layer.
+    /// Requests a certificate and accepts any or none, like kube-apiserver, which verifies it in the HTTP layer.
     Requested,
-    /// Asks, takes none, but verifies one that comes.
+    /// Requests a certificate, accepts none, and verifies one that is sent.
     Optional(Ca),
     /// Demands one and verifies it.
     Required(Ca),
@@ -151,7 +151,7 @@ impl ClientCertVerifier for Verifier {
     }
 }
 
-/// The workspace's clock as rustls wants it.
+/// The workspace's clock as a rustls time provider.
 #[derive(Debug)]
 struct ClockTime(Arc<dyn Clock>);
 

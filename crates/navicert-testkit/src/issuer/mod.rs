@@ -54,12 +54,12 @@ struct State {
     path: String,
     discovery_path: String,
     jwks_path: String,
-    /// Known once the port is.
+    /// Set when the port is known.
     url: OnceLock<String>,
     says: Mutex<IssuerDocuments>,
 }
 
-/// What the issuer says just now.
+/// The documents that the issuer currently serves.
 #[derive(Debug, Default)]
 struct IssuerDocuments {
     keys: Vec<SigningKey>,
@@ -165,7 +165,7 @@ impl Issuer {
         self.state.says().discovery_headers = owned(headers);
     }
 
-    /// Says something else under one member of the discovery document.
+    /// Replaces one member of the discovery document.
     pub fn set_discovery(&self, member: &str, value: Value) {
         self.state.says().discovery.insert(member.to_owned(), value);
     }

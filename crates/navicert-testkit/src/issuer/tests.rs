@@ -1,4 +1,4 @@
-//! The issuer, asked over real TLS.
+//! Tests of the issuer over TLS.
 
 use super::*;
 use crate::answer::Cut;

@@ -96,7 +96,7 @@ impl Running {
         String::from_utf8_lossy(&self.output.borrow().bytes).into_owned()
     }
 
-    /// Waits until it has printed this, and gives everything so far.
+    /// Waits until the program has printed this text, and returns all output so far.
     ///
     /// # Panics
     /// If it ends first, or does not within [`wait::LIMIT`].
@@ -128,7 +128,7 @@ impl Running {
         assert!(waited, "not {times} times `{text}` within {limit:?}: {}", self.output());
     }
 
-    /// Gives it more to read.
+    /// Writes to its standard input.
     ///
     /// # Panics
     /// If it has no standard input, or no longer reads it.

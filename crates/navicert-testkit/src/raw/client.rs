@@ -1,4 +1,4 @@
-//! A client that writes exactly what it is told and reads until a limit, a pattern or the end.
+//! A client that writes exactly the given bytes and reads until a limit, a pattern or the end.
 
 use std::io;
 use std::net::SocketAddr;

@@ -4,7 +4,7 @@ use similar::{ChangeTag, TextDiff};
 
 const ANYTHING: &str = "...";
 
-/// A line `...` in `expected` stands for any number of lines.
+/// A line `...` in `expected` matches any number of lines.
 pub(super) fn matches(expected: &[String], printed: &[String]) -> bool {
     match expected.split_first() {
         None => printed.is_empty(),

@@ -1,4 +1,4 @@
-//! The place a transcript runs in: a home, a working directory and an environment with nothing of ours in them.
+//! The environment of a transcript: an empty home, an empty working directory and few variables.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -116,7 +116,7 @@ impl TestContext {
         self.sandbox.path().join("work")
     }
 
-    /// Runs one command line, written as behind `$ ` in a transcript, and gives what it left, unfiltered.
+    /// Runs one command line, written as after `$ ` in a transcript, and returns its unfiltered outcome.
     ///
     /// # Panics
     /// If the line is no command or the program cannot be started.
@@ -125,7 +125,7 @@ impl TestContext {
         outcome.unwrap_or_else(|problem| panic!("{line}: {problem}"))
     }
 
-    /// Runs a command and gives what a transcript shows of it.
+    /// Runs a command and returns its output as a transcript shows it.
     pub(super) fn print(&self, command: &Command, merged: bool) -> Result<Vec<String>, String> {
         let outcome = self.execute(command, merged)?;
         let mut lines = Vec::new();

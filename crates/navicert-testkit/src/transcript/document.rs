@@ -10,7 +10,7 @@ pub(super) struct Document {
 
 #[derive(Debug)]
 pub(super) enum Block {
-    /// One line of prose, or of a fence that is none of ours.
+    /// One line of prose, or of a code block that is not a transcript.
     Text(String),
     File(File),
     Console(Console),
@@ -87,7 +87,7 @@ fn ticks(line: &str) -> &str {
     &line[..length]
 }
 
-/// What stands behind a fence's backticks.
+/// The info string of a fence.
 struct Info {
     console: bool,
     merged: bool,

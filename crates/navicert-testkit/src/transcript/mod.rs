@@ -30,7 +30,7 @@
 //! * Standard output comes first, then `[stderr]` and standard error if there is any, then `[exit N]` if N is not 0
 //!   (`[signal N]` if a signal ended it), `[no newline]` after a stream that does not end in one.
 //! * In a `console merged` fence both streams share one pipe, as on a terminal.
-//! * A line `...` stands for any number of lines.
+//! * A line `...` matches any number of lines.
 //! * A `console skip="reason"` fence is not run.
 //!
 //! `NAVICERT_TRANSCRIPTS=overwrite` rewrites the files with what the commands print now.
@@ -72,7 +72,7 @@ pub fn check_file(path: &Path, context: TestContext) {
     }
 }
 
-/// Checks every `.md` file in a directory, each in a fresh context, and tells all mismatches at once.
+/// Checks every `.md` file in a directory, each in a fresh context, and reports all mismatches at once.
 ///
 /// # Panics
 /// As for [`check_file`], and if there are no such files.

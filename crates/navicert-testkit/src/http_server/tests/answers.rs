@@ -1,4 +1,4 @@
-//! Honest, slow and hostile answers.
+//! Tests of regular, slow and malformed answers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! The server under real clients: what it records, how it answers, how it breaks off.
+//! Tests of the server with real clients: records, answers and aborted connections.
 
 mod answers;
 mod faults;
