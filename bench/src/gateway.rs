@@ -43,13 +43,16 @@ pub(crate) fn races() -> Vec<Race> {
         race(alone, 0.5, |setup| Contest::Together {
             unit: Unit::Seconds,
             both: added_latency(setup, |way| way.latencies(1, ALONE)),
-        }),
-        race(throughput, 1.0 / 1.8, |setup| Contest::time(many(setup, true), many(setup, false))),
+        })
+        .on_one_processor(),
+        race(throughput, 1.0 / 1.8, |setup| Contest::time(many(setup, true), many(setup, false)))
+            .with_long_rounds(),
         race(cpu, 1.0 / 3.0, |setup| Contest::Cost {
             ours: cpu_time(setup, true),
             reference: cpu_time(setup, false),
-        }),
-        race(latency, 0.5, |setup| Contest::Together {
+        })
+        .on_one_processor(),
+        race(latency, 0.6, |setup| Contest::Together {
             unit: Unit::Seconds,
             both: added_latency(setup, |way| way.latencies(CONNECTIONS, REQUESTS)),
         }),

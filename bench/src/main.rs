@@ -4,6 +4,7 @@
 //! Absolute times are shown but never judged: a ratio means the same on every machine. docs/benchmarks.md says how it is
 //! measured and what came out.
 
+mod affinity;
 mod allocations;
 mod authn;
 mod cel;

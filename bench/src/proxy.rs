@@ -40,16 +40,19 @@ pub(crate) fn races() -> Vec<Race> {
     };
     let events = || Ok(Contest::Cost { ours: watching::event(true)?, reference: watching::event(false)? });
     vec![
-        against_nginx(throughput, 1.0 / 0.8, |setup| Contest::time(many(setup, true), many(setup, false))),
+        against_nginx(throughput, 1.0 / 0.8, |setup| Contest::time(many(setup, true), many(setup, false)))
+            .with_long_rounds(),
         against_nginx(cpu, 2.0, |setup| Contest::Cost {
             ours: cpu_time(setup, true),
             reference: cpu_time(setup, false),
-        }),
+        })
+        .on_one_processor(),
         against_nginx(latency, 1.5, |setup| Contest::Together {
             unit: Unit::Seconds,
             both: added_latency(setup),
-        }),
-        Race::new(event, 2.0, events).needs(&[Need::Built("navicert")]),
+        })
+        .on_one_processor(),
+        Race::new(event, 1.5, events).needs(&[Need::Built("navicert")]).on_one_processor(),
         Race::new(weight, 1.0, || Ok(Contest::sizes(watching::weight, || Ok(64 << 20))))
             .needs(&[Need::Built("navicert")])
             .with_few_rounds(),

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use navicert_types::{Clock, SystemClock};
 
+use crate::affinity::OneProcessor;
 use crate::allocations;
 use crate::needs::Need;
 use crate::statistics::{Round, Summary, median};
@@ -39,6 +40,8 @@ pub(crate) const FEW_ROUNDS: usize = 5;
 const WARM_UP_ROUNDS: usize = 1;
 /// About how long one side works in a round; slower work is done twice per round, however long it takes.
 const SIDE_OF_ROUND: Duration = Duration::from_millis(100);
+/// The same where many threads share the processors: which thread runs where changes every few hundred milliseconds.
+const SIDE_OF_LONG_ROUND: Duration = Duration::from_millis(600);
 /// A turn is long enough that reading the clock does not matter.
 const TURN: Duration = Duration::from_micros(200);
 /// Calls in which allocations are counted.
@@ -76,6 +79,8 @@ pub(crate) struct Group {
 pub(crate) struct Race {
     pub(crate) row: Row,
     rounds: usize,
+    side_of_round: Duration,
+    on_one_processor: bool,
     prepare: Box<dyn FnOnce() -> Result<Contest, Fault>>,
 }
 
@@ -135,7 +140,13 @@ impl Race {
         prepare: impl FnOnce() -> Result<Contest, Fault> + 'static,
     ) -> Self {
         let row = Row { name, limit, allocations: None, group: None, needs: Vec::new() };
-        Race { row, rounds: ROUNDS, prepare: Box::new(prepare) }
+        Race {
+            row,
+            rounds: ROUNDS,
+            side_of_round: SIDE_OF_ROUND,
+            on_one_processor: false,
+            prepare: Box::new(prepare),
+        }
     }
 
     /// Ours may also allocate at most this often per call: 0 is a promise that some paths make.
@@ -162,10 +173,23 @@ impl Race {
         self
     }
 
+    /// Its rounds are long enough to average over the scheduler's decisions.
+    pub(crate) fn with_long_rounds(mut self) -> Self {
+        self.side_of_round = SIDE_OF_LONG_ROUND;
+        self
+    }
+
+    /// Both sides work one after the other, so that a second processor only adds the time it takes to wake it.
+    pub(crate) fn on_one_processor(mut self) -> Self {
+        self.on_one_processor = true;
+        self
+    }
+
     /// Runs every round, whatever comes out.
     pub(crate) fn run(self) -> Result<Measurement, Fault> {
         let mut contest = (self.prepare)()?;
-        let pace = contest.pace()?;
+        let _held = if self.on_one_processor { Some(OneProcessor::hold()?) } else { None };
+        let pace = contest.pace(self.side_of_round)?;
         for _ in 0..WARM_UP_ROUNDS {
             contest.round(pace)?;
         }
@@ -200,20 +224,21 @@ impl Contest {
         }
     }
 
-    fn pace(&mut self) -> Result<Pace, Fault> {
+    fn pace(&mut self, side_of_round: Duration) -> Result<Pace, Fault> {
         let mut pace = Pace { our_calls: 1, reference_calls: 1, repetitions: 1 };
         match self {
             Contest::Time { ours, reference } => {
                 let (our_turn, reference_turn);
                 (pace.our_calls, our_turn) = calls_per_turn(ours)?;
                 (pace.reference_calls, reference_turn) = calls_per_turn(reference)?;
-                pace.repetitions = repetitions(our_turn + reference_turn);
+                pace.repetitions = repetitions(side_of_round, our_turn + reference_turn);
             }
             Contest::Cost { ours, reference } => {
                 let started = SystemClock.monotonic();
                 ours()?;
                 reference()?;
-                pace.repetitions = repetitions(SystemClock.monotonic().saturating_sub(started));
+                let pair = SystemClock.monotonic().saturating_sub(started);
+                pace.repetitions = repetitions(side_of_round, pair);
             }
             // Bytes do not become more exact, and a race that measures both sides itself knows how long to do so.
             Contest::Size { .. } | Contest::Together { .. } => {}
@@ -266,8 +291,8 @@ fn alternate(
 }
 
 /// How often a pair of turns of this length is taken twice until each side has had its time.
-fn repetitions(pair: Duration) -> u32 {
-    let repetitions = SIDE_OF_ROUND.as_nanos() / pair.as_nanos().max(1);
+fn repetitions(side_of_round: Duration, pair: Duration) -> u32 {
+    let repetitions = side_of_round.as_nanos() / pair.as_nanos().max(1);
     u32::try_from(repetitions).unwrap_or(u32::MAX).clamp(1, 10_000)
 }
 

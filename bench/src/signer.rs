@@ -71,9 +71,10 @@ pub(crate) fn races() -> Vec<Race> {
         race(handshake, 1.5, |setup| {
             Ok(Contest::Time { ours: hardware_handshake(setup)?, reference: software_handshake(setup)? })
         }),
-        race(stays, 3.0, |setup| {
+        race(stays, 2.0, |setup| {
             Ok(Contest::Time { ours: over_the_socket(setup)?, reference: bare_signature(setup)? })
-        }),
+        })
+        .on_one_processor(),
     ]
 }
 

@@ -51,7 +51,10 @@ pub(crate) fn races() -> Vec<Race> {
         let setup = setup.clone();
         Race::new(what, limit, move || Ok(contest(setup.get()?)))
     };
-    vec![race(cached, 1.0 / 0.7, cached_tokens), race(uncached, 1.0 / 0.85, uncached_tokens)]
+    vec![
+        race(cached, 1.0 / 0.7, cached_tokens).with_long_rounds(),
+        race(uncached, 1.0 / 0.85, uncached_tokens),
+    ]
 }
 
 fn cached_tokens(setup: Rc<Setup>) -> Contest {
