@@ -104,17 +104,17 @@ impl<'a> Evaluator<'a, '_> {
         };
         match outcome {
             Ok(evaluation) => Ok(evaluation.value),
-            Err(source) => Err(failed(expression, purpose, source)),
+            Err(error) => Err(failed(expression, purpose, error)),
         }
     }
 }
 
 #[cold]
-fn failed(expression: &CompiledExpression, purpose: Purpose, source: EvaluationError) -> Refusal {
+fn failed(expression: &CompiledExpression, purpose: Purpose, error: EvaluationError) -> Refusal {
     Refusal::Evaluation {
         path: expression.path.clone(),
         text: expression.text.clone(),
         purpose,
-        source: Box::new(source),
+        error: Box::new(error),
     }
 }

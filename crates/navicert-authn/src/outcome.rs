@@ -47,7 +47,6 @@ pub struct Rejection {
     /// Field path of the authenticator in the configuration.
     pub authenticator: FieldPath,
     /// The reason.
-    #[source]
     pub refusal: Refusal,
 }
 
@@ -123,7 +122,7 @@ pub enum Refusal {
     #[error("email not verified")]
     EmailNotVerified,
     /// An expression failed to evaluate.
-    #[error("{path}: expression '{text}' resulted in error: {}", redact_values(&source.to_string(), text))]
+    #[error("{path}: expression '{text}' resulted in error: {}", redact_values(&error.to_string(), text))]
     Evaluation {
         /// The expression's field.
         path: FieldPath,
@@ -131,9 +130,8 @@ pub enum Refusal {
         text: String,
         /// What the expression is used for.
         purpose: Purpose,
-        /// The evaluation error.
-        #[source]
-        source: Box<navicert_cel::EvaluationError>,
+        /// The evaluation error. Not a source: it may contain claim values.
+        error: Box<navicert_cel::EvaluationError>,
     },
     /// An expression returned a value of the wrong type.
     #[error("{path}: expression '{text}' must return {expected}")]
@@ -263,7 +261,7 @@ impl Refusal {
             Refusal::Signature => RefusalClass::Signature,
             Refusal::Revoked => RefusalClass::Revoked,
             Refusal::Distributed(_) => RefusalClass::Distributed,
-            Refusal::Evaluation { source, .. } if source.error.limit.is_some() => RefusalClass::Cost,
+            Refusal::Evaluation { error, .. } if error.error.limit.is_some() => RefusalClass::Cost,
             Refusal::Evaluation { purpose: Purpose::ClaimRule, .. } | Refusal::ClaimRule { .. } => {
                 RefusalClass::ClaimRule
             }
@@ -375,5 +373,28 @@ mod tests {
         ] {
             assert_eq!(redact_values(message, expression), redacted);
         }
+    }
+
+    // H16
+    #[test]
+    fn sources_contain_no_claims() {
+        let error = navicert_cel::EvaluationError {
+            error: navicert_cel::EvalError {
+                message: "no such key: canary".to_owned(),
+                limit: None,
+                span: navicert_cel::Span::default(),
+                hint: None,
+            },
+            cost: 1,
+        };
+        let path = FieldPath::root().field("jwt");
+        let refusal = Refusal::Evaluation {
+            path: path.clone(),
+            text: "claims.m[claims.k]".to_owned(),
+            purpose: Purpose::Mapping,
+            error: Box::new(error),
+        };
+        let printed = navicert_types::error_chain(&Rejection { authenticator: path, refusal });
+        assert_eq!(printed, "jwt: expression 'claims.m[claims.k]' resulted in error: no such key: …");
     }
 }

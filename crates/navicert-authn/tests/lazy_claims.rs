@@ -78,7 +78,7 @@ impl Fixture {
         match AuthnReloader::open(sources, context).unwrap().authenticator().authenticate(&token).await {
             AuthnOutcome::Authenticated(user) => user.username().to_owned(),
             AuthnOutcome::Rejected(why) => match &why.refusal {
-                Refusal::Evaluation { source, .. } => source.to_string(),
+                Refusal::Evaluation { error, .. } => error.to_string(),
                 other => other.class().to_string(),
             },
             AuthnOutcome::NoOpinion(why) => why.to_string(),

@@ -8,8 +8,8 @@ use std::time::Duration;
 use navicert_plugin::{
     Command, Completed, Environment, Policy, ProcessGroup, RunError, Runner, Stderr, Stdin,
 };
-use navicert_types::Secret;
 use navicert_types::image_credential::{CredentialProviderRequest, WireVersion};
+use navicert_types::{Secret, error_chain};
 
 use crate::keyring::Keyring;
 use crate::profile::Profile;
@@ -129,11 +129,11 @@ impl ConformanceRun<'_> {
             .grace(Duration::ZERO)
             .eof_wait(Duration::from_millis(500))
             .process_group(ProcessGroup::NewKilledAtEnd);
-        let permitted = Policy::AllowAll.permit(command).map_err(|error| error.to_string())?;
+        let permitted = Policy::AllowAll.permit(command).map_err(|error| error_chain(&error))?;
         self.runner.run(permitted).map_err(|error| match error {
             RunError::TimedOut { .. } => TIMED_OUT.to_owned(),
             RunError::StdoutTooLarge { .. } => TOO_LARGE.to_owned(),
-            error => error.to_string(),
+            error => error_chain(&error),
         })
     }
 
@@ -182,7 +182,7 @@ impl ConformanceRun<'_> {
             ConformanceRule::Schema,
             ConformanceRule::CacheKeyType,
         ];
-        let broken = decoded.as_ref().err().map(|error| (rule_for_error(error), error.to_string()));
+        let broken = decoded.as_ref().err().map(|error| (rule_for_error(error), error_chain(error)));
         for rule in order {
             match &broken {
                 Some((broken, message)) if *broken == rule => {

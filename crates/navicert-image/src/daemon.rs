@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use navicert_types::Clock;
+use navicert_types::{Clock, error_chain};
 use thiserror::Error;
 
 use crate::docker_helper::{self, HelperError, Scopes};
@@ -137,7 +137,7 @@ fn list_cached(providers: &Providers, image: &str) -> String {
 
 fn error_reply(error: &HelperError) -> DaemonReply {
     let stderr = error.hint().map(|hint| format!("navicert: {hint}\n")).unwrap_or_default();
-    DaemonReply { stderr, ..DaemonReply::failure(&error.to_string()) }
+    DaemonReply { stderr, ..DaemonReply::failure(&error_chain(error)) }
 }
 
 impl Daemon {

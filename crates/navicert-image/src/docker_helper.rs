@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use navicert_types::Secret;
+use navicert_types::{Secret, error_chain};
 use thiserror::Error;
 
 use crate::go_json::Object;
@@ -274,7 +274,7 @@ fn is_usable(attempt: &Attempt<'_>, asked: &Location<'_>) -> bool {
 /// The error of a lookup without a usable credential. A failed provider is reported, not treated as "not found".
 // I248
 fn failure(lookup: &Lookup) -> HelperError {
-    let failures: Vec<String> = lookup.errors().map(ToString::to_string).collect();
+    let failures: Vec<String> = lookup.errors().map(|error| error_chain(error)).collect();
     if failures.is_empty() { HelperError::NotFound } else { HelperError::Failed(failures.join("; ")) }
 }
 

@@ -17,7 +17,7 @@ use crate::service_account::ServiceAccountError;
 #[non_exhaustive]
 pub enum ProviderError {
     /// The plugin is not allowed to run, or is missing.
-    #[error("failed to run credential provider plugin {provider} for image {image}: {source}")]
+    #[error("failed to run credential provider plugin {provider} for image {image}")]
     Permit {
         /// The provider.
         provider: String,
@@ -29,7 +29,7 @@ pub enum ProviderError {
 
     /// The plugin failed.
     // I98
-    #[error("error execing credential provider plugin {provider} for image {image}: {source}")]
+    #[error("error execing credential provider plugin {provider} for image {image}")]
     Run {
         /// The provider.
         provider: String,
@@ -42,7 +42,7 @@ pub enum ProviderError {
     },
 
     /// The plugin's response is invalid.
-    #[error("credential provider plugin {provider} for image {image}: {source}")]
+    #[error("credential provider plugin {provider} returned an invalid response for image {image}")]
     Response {
         /// The provider.
         provider: String,
@@ -67,7 +67,7 @@ pub enum ProviderError {
 
     /// The service account could not be read, or no token was issued.
     // I112, I114
-    #[error("credential provider plugin {provider}: {source}")]
+    #[error("credential provider plugin {provider} was not run")]
     ServiceAccount {
         /// The provider.
         provider: String,
@@ -77,7 +77,7 @@ pub enum ProviderError {
 
     /// The cache key is too long.
     // I124
-    #[error("credential provider plugin {provider}: {source}")]
+    #[error("failed to create a cache key for credential provider plugin {provider}")]
     CacheKey {
         /// The provider.
         provider: String,
@@ -87,7 +87,7 @@ pub enum ProviderError {
 
     /// The last run failed, and the back-off has not expired.
     // I262
-    #[error("credential provider plugin {provider} failed recently, next attempt in {remaining:?}: {source}")]
+    #[error("credential provider plugin {provider} failed recently, next attempt in {remaining:?}")]
     BackingOff {
         /// The provider.
         provider: String,
@@ -98,7 +98,7 @@ pub enum ProviderError {
     },
 
     /// The run ended without a result: its thread panicked or could not be started.
-    #[error("credential provider plugin {provider}: {source}")]
+    #[error("credential provider plugin {provider} failed")]
     RunLost {
         /// The provider.
         provider: String,
@@ -137,7 +137,7 @@ pub enum StartError {
     },
     /// The plugin executable is missing or not executable. The kubelet's message omits the path.
     // I6
-    #[error("plugin binary executable of provider {provider}: {source}")]
+    #[error("plugin binary executable of provider {provider} cannot be run")]
     Executable {
         /// The provider.
         provider: String,

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use navicert_types::error_chain;
 use thiserror::Error;
 
 use crate::config::{self, ConfigErrors, ConfigFile, ConfigFileError, ImageConfig, read_files};
@@ -94,7 +95,7 @@ impl Reloader {
     pub fn reload(&self) -> ConfigReload {
         let files = match read_files(&self.path) {
             Ok(files) => files,
-            Err(error) => return self.reject(RejectedConfig { hash: None, reason: error.to_string() }),
+            Err(error) => return self.reject(RejectedConfig { hash: None, reason: error_chain(&error) }),
         };
         self.apply(&files)
     }
@@ -112,7 +113,7 @@ impl Reloader {
                 *self.lock() = ReloaderState { current: next, rejected: None };
                 ConfigReload::Applied
             }
-            Err(error) => self.reject(RejectedConfig { hash: Some(hash), reason: error.to_string() }),
+            Err(error) => self.reject(RejectedConfig { hash: Some(hash), reason: error_chain(&error) }),
         }
     }
 

@@ -52,7 +52,7 @@ pub enum ResponseError {
         found: FoundVersion,
     },
     /// Fields are unknown, duplicate, or of the wrong type.
-    #[error("the plugin's response does not follow the schema: {source}")]
+    #[error("the plugin's response does not follow the schema")]
     Schema {
         /// All invalid fields.
         source: Diagnostics,
@@ -299,7 +299,8 @@ mod tests {
         r#""kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1""#;
 
     fn decode(text: &str) -> Result<Response, String> {
-        Response::decode(text.as_bytes(), WireVersion::V1).map_err(|error| error.to_string())
+        Response::decode(text.as_bytes(), WireVersion::V1)
+            .map_err(|error| navicert_types::error_chain(&error))
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use navicert_types::image_credential::{CredentialProviderRequest, WireVersion};
-use navicert_types::{Clock, Secret};
+use navicert_types::{Clock, Secret, error_chain};
 
 use crate::auth_file::write_private;
 use crate::author::ResponseBuilder;
@@ -61,7 +61,7 @@ pub fn answer(
     if let (Some(first), None) = (failures.first(), lookup.answers().next()) {
         return Err(ShimError::Provider((*first).clone()));
     }
-    let warnings = failures.iter().map(|error| format!("{error}\n")).collect::<String>();
+    let warnings = failures.iter().map(|error| error_chain(*error) + "\n").collect::<String>();
     Ok(ShimResponse {
         response: merge_answers(&lookup).encode(version),
         warning: warning.unwrap_or_default() + &warnings,
@@ -82,10 +82,10 @@ pub struct ShimResponse {
 #[non_exhaustive]
 pub enum ShimError {
     /// The configuration is invalid, and there is no fallback.
-    #[error("{0}")]
+    #[error(transparent)]
     Load(#[from] LoadError),
     /// All matching providers failed.
-    #[error("{0}")]
+    #[error(transparent)]
     Provider(ProviderError),
 }
 
@@ -132,7 +132,9 @@ impl Shim {
     fn fall_back(&self, error: LoadError) -> Result<(ImageConfig, Option<String>), LoadError> {
         let last = self.last_good.as_deref().and_then(|path| read_and_decode(path).ok());
         match last {
-            Some((config, _)) => Ok((config, Some(format!("using the last valid configuration: {error}\n")))),
+            Some((config, _)) => {
+                Ok((config, Some(format!("using the last valid configuration: {}\n", error_chain(&error)))))
+            }
             None => Err(error),
         }
     }

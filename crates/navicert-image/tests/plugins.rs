@@ -109,7 +109,7 @@ fn rejects_output_that_is_not_a_single_json_object() {
         (format!("echo '{GOOD}{GOOD}'"), "text after the object"),
         ("head -c 100000 /dev/zero".to_owned(), "malformed"),
     ] {
-        let error = error(&body).to_string();
+        let error = navicert_types::error_chain(&error(&body));
         assert!(error.contains(cause), "{body}: {error}");
     }
 }
@@ -125,7 +125,8 @@ fn distinguishes_exit_codes_signals_and_limits() {
         ("trap '' TERM INT HUP; while :; do sleep 1; done", "timed out after 1.5s"),
     ] {
         let error = error(body);
-        assert!(error.to_string().contains(cause), "{body}: {error}");
+        let text = navicert_types::error_chain(&error);
+        assert!(text.contains(cause), "{body}: {text}");
     }
     assert_eq!(error("echo why >&2; exit 3").stderr(), "why");
 }
@@ -171,7 +172,7 @@ fn error_for_missing_plugin_names_its_path() {
     assert_eq!(ask().attempts().len(), 1);
     fs::remove_file(&path).unwrap();
     providers.invalidate("registry.example/app");
-    let gone = ask().errors().next().unwrap().to_string();
+    let gone = navicert_types::error_chain(ask().errors().next().unwrap());
     assert!(gone.contains(&format!("`{}` does not exist", path.display())), "{gone}");
     assert!(providers.check_executables().is_err());
 }
@@ -194,8 +195,10 @@ fn errors_and_debug_contain_no_secrets() {
         format!("{say}; echo '{password}'; exit 1"),
     ] {
         let (_, found) = lookup(&body, &more);
-        let errors: String =
-            found.errors().map(|error| format!("{error} {error:?} {}", error.stderr())).collect();
+        let errors: String = found
+            .errors()
+            .map(|error| format!("{} {error:?} {}", navicert_types::error_chain(error), error.stderr()))
+            .collect();
         canaries.assert_absent("a lookup's errors and Debug", format!("{found:?} {errors}").as_bytes());
     }
 }

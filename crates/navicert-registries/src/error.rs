@@ -1,7 +1,5 @@
 //! Provider errors: one variant per cause that a user can act on, each with its exit code.
 
-use std::error::Error;
-use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
 
@@ -150,17 +148,6 @@ impl RegistryError {
             _ => None,
         }
     }
-}
-
-/// Formats an error and its sources in one line.
-pub fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let _ = write!(text, ": {error}");
-        source = error.source();
-    }
-    text
 }
 
 /// The error for a rejected request. The service's message is shortened to one line and stripped of request values that

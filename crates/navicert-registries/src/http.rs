@@ -373,7 +373,7 @@ fn describe_attempt(request: &HttpRequest, outcome: &Result<HttpResponse, HttpEr
     let what = format!("{} {}", request.method, request.url);
     match outcome {
         Ok(response) => format!("{what}: {}", response.status),
-        Err(error) => format!("{what}: {}", crate::error::chain(error)),
+        Err(error) => format!("{what}: {}", navicert_types::error_chain(error)),
     }
 }
 

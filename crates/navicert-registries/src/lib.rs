@@ -33,6 +33,6 @@ pub mod program;
 pub mod provider;
 
 pub use context::ProviderContext;
-pub use error::{RegistryError, chain};
+pub use error::RegistryError;
 pub use form::Form;
 pub use lifetime::cache_duration;

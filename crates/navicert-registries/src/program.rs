@@ -12,12 +12,12 @@ use std::sync::Arc;
 use navicert_image::author::read_request;
 use navicert_plugin::Environment;
 use navicert_types::image_credential::{CredentialProviderRequest, WireVersion};
-use navicert_types::{Clock, Secret, redact};
+use navicert_types::{Clock, Secret, error_chain, redact};
 
 use crate::acr::{Acr, CloudConfig, IdentityBindings, Mirrors};
 use crate::context::ProviderContext;
 use crate::ecr::Ecr;
-use crate::error::{RegistryError, chain};
+use crate::error::RegistryError;
 use crate::gcp::{AuthFlow, Federation, Gcp};
 use crate::host::EcrHost;
 use crate::http::Sleep;
@@ -216,7 +216,7 @@ fn explain<P: ProviderProgram>(
     });
     let code = answered.as_ref().map_or_else(RegistryError::exit_code, |()| 0);
     if let Err(error) = answered {
-        context.journal.note("failed", chain(&error));
+        context.journal.note("failed", error_chain(&error));
         if let Some(hint) = error.hint() {
             context.journal.note("hint", hint);
         }
@@ -235,7 +235,7 @@ fn warnings(name: &str, context: &ProviderContext) -> String {
 /// The output for an error: message, causes and hint.
 fn error_output(name: &str, error: &RegistryError, warnings: &[String]) -> ProviderOutput {
     let mut stderr: String = warnings.iter().map(|warning| format!("{name}: warning: {warning}\n")).collect();
-    stderr.push_str(&format!("{name}: {}\n", redact::terminal(&chain(error))));
+    stderr.push_str(&format!("{name}: {}\n", redact::terminal(&error_chain(error))));
     if let Some(hint) = error.hint() {
         stderr.push_str(&format!("{name}: hint: {hint}\n"));
     }

@@ -11,10 +11,10 @@ use navicert_registries::ecr::Ecr;
 use navicert_registries::gcp::Gcp;
 use navicert_registries::http::Sleep;
 use navicert_registries::provider::{RegistryProvider, provide};
-use navicert_registries::{ProviderContext, RegistryError, chain};
+use navicert_registries::{ProviderContext, RegistryError};
 use navicert_testkit::cloud::Amazon;
-use navicert_types::SystemClock;
 use navicert_types::image_credential::CredentialProviderRequest;
+use navicert_types::{SystemClock, error_chain};
 use tempfile::TempDir;
 
 #[derive(Debug)]
@@ -55,13 +55,13 @@ fn calls_no_metadata_server_on_another_cloud() {
         let (context, _folder) = on_machine(vendor, product, &[]);
         let image = "123456789012.dkr.ecr.us-west-2.amazonaws.com/x";
         let error = ask(&Ecr::default(), &context, image).unwrap_err();
-        assert!(chain(&error).ends_with("this machine is not on EC2"), "{error}");
+        assert!(error_chain(&error).ends_with("this machine is not on EC2"), "{error}");
         let error = ask(&Gcp::default(), &context, "gcr.io/x").unwrap_err();
-        assert!(chain(&error).ends_with("this machine is not on Google Compute Engine"), "{error}");
+        assert!(error_chain(&error).ends_with("this machine is not on Google Compute Engine"), "{error}");
         let config = CloudConfig { managed_identity: true, ..CloudConfig::default() };
         let acr = Acr { config, ..Acr::default() };
         let error = ask(&acr, &context, "mine.azurecr.io/x").unwrap_err();
-        assert!(chain(&error).ends_with("this machine is not on Azure"), "{error}");
+        assert!(error_chain(&error).ends_with("this machine is not on Azure"), "{error}");
         let journal = context.journal.to_string();
         assert!(!journal.contains("call "), "a request was sent: {journal}");
     }

@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use http::HeaderName;
 use http::request::Parts;
-use navicert_types::Secret;
+use navicert_types::{Secret, error_chain};
 
 use crate::bearer;
 use crate::listener::Peer;
@@ -120,7 +120,7 @@ impl Reloadable for TokenFile {
             Ok(_) => {}
             Err(error) => tracing::error!(
                 event = "bearer_token_reload_failed",
-                %error,
+                error = error_chain(&error),
                 "failed to reload the clients' bearer token, previous token stays in use"
             ),
         }

@@ -1,12 +1,11 @@
 //! Maps failures to what a client receives: a Kubernetes `Status` that reveals no internals. Logs contain more.
 // structured-authentication.md S271, S273
 
-use std::error::Error;
-
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
 use navicert_client::transport::TransportError;
+use navicert_types::error_chain;
 use serde_json::json;
 
 use crate::forward::ReplyBody;
@@ -128,21 +127,6 @@ impl Problem {
         }
         response
     }
-}
-
-/// An error and its sources in one line.
-fn error_chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text.push_str(": ");
-            text.push_str(&more);
-        }
-        source = error.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
-use navicert_types::{Clock, Timestamp};
+use navicert_types::{Clock, Timestamp, error_chain};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use rustls_pki_types::pem::PemObject as _;
@@ -144,7 +144,7 @@ impl ServerTls {
                 );
             }
             Err(error) => {
-                let why = with_source(&error);
+                let why = error_chain(&error);
                 if state.problem.as_ref() != Some(&why) {
                     tracing::error!(
                         event = "tls_certificate_reload_failed",
@@ -223,10 +223,6 @@ fn certificates(pem: &[u8], path: &Path) -> Result<Vec<CertificateDer<'static>>,
 fn expiry(certificate: &CertificateDer<'_>) -> Option<Timestamp> {
     let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
     Timestamp::from_second(parsed.validity().not_after.timestamp()).ok()
-}
-
-fn with_source(error: &dyn std::error::Error) -> String {
-    error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
 }
 
 /// Fails when the certificate has expired, not when a reload failed.

@@ -14,7 +14,7 @@ use navicert_authn::{AuthnProfile, Hardening};
 use navicert_client::transport::{Around, ManualTimer, Proxy, ProxyChoice, ProxyEnvironment};
 use navicert_server::fetch::HttpFetch;
 use navicert_testkit::{Answer, Ca, Gate, HttpServer, Issuer, wait};
-use navicert_types::Secret;
+use navicert_types::{Secret, error_chain};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -63,14 +63,14 @@ async fn follows_redirects_as_far_as_the_profile_allows() {
     server.answer("/10", Answer::text("ten"));
     let hardened = get(&fetch, &server.url_of("/0"), &ca, &AuthnProfile::HARDENED).await.unwrap_err();
     assert_eq!(
-        (hardened.stage, hardened.chain().contains("more than 5 times")),
+        (hardened.stage, error_chain(&hardened).contains("more than 5 times")),
         (FetchStage::Http, true),
         "{hardened}"
     );
     assert_eq!(get(&fetch, &server.url_of("/0"), &ca, &AuthnProfile::KUBE).await.unwrap().body, b"ten");
 
     let hardened = get(&fetch, &server.url_of("/plain"), &ca, &AuthnProfile::HARDENED).await.unwrap_err();
-    assert!(hardened.chain().contains("another scheme"), "{hardened}");
+    assert!(error_chain(&hardened).contains("another scheme"), "{hardened}");
     assert_eq!(plain.requests().len(), 0);
     let lax = AuthnProfile::HARDENED.with(Hardening::BoundedResponses, false);
     assert_eq!(get(&fetch, &server.url_of("/plain"), &ca, &lax).await.unwrap().body, b"plain");
@@ -113,7 +113,7 @@ async fn limits_endless_and_silent_responses() {
     );
     for path in ["/more", "/endless"] {
         let error = get(&fetch, &server.url_of(path), &ca, &AuthnProfile::HARDENED).await.unwrap_err();
-        assert!(error.chain().contains("exceeds 1048576 bytes"), "{error}");
+        assert!(error_chain(&error).contains("exceeds 1048576 bytes"), "{error}");
     }
 
     let (gate, timer) = (Gate::new(), ManualTimer::default());
@@ -125,7 +125,7 @@ async fn limits_endless_and_silent_responses() {
         gate.wait_for_arrivals(1).await;
         timer.advance(Duration::from_secs(30));
     });
-    assert!(outcome.unwrap_err().chain().contains("no response within 30 s"));
+    assert!(error_chain(&outcome.unwrap_err()).contains("no response within 30 s"));
 }
 
 // S153, H23: roots are per issuer, and connections are not shared between issuers with different roots.
@@ -137,10 +137,10 @@ async fn trusts_only_the_configured_roots() {
     let (fetch, url) = (fetch(), server.url_of("/x"));
     assert_eq!(get(&fetch, &url, &ours, &AuthnProfile::KUBE).await.unwrap().status, 200);
     let error = get(&fetch, &url, &theirs, &AuthnProfile::KUBE).await.unwrap_err();
-    assert_eq!(error.stage, FetchStage::Tls, "{}", error.chain());
+    assert_eq!(error.stage, FetchStage::Tls, "{}", error_chain(&error));
     let system = compiled("https://unused", None);
     let error = fetch.get(FetchRequest::for_issuer(&system, &url, &AuthnProfile::KUBE)).await.unwrap_err();
-    assert_eq!(error.stage, FetchStage::Tls, "{}", error.chain());
+    assert_eq!(error.stage, FetchStage::Tls, "{}", error_chain(&error));
     assert_eq!(get(&fetch, &url, &ours, &AuthnProfile::KUBE).await.unwrap().status, 200);
     assert_eq!(server.requests().len(), 2);
 }
@@ -173,7 +173,7 @@ async fn sends_no_bearer_token_to_other_hosts_and_can_skip_private_addresses() {
     let mut request = FetchRequest::for_issuer(&issuer, &url, &AuthnProfile::KUBE);
     request.limits = FetchLimits { public_only: true, ..request.limits };
     let error = fetch.get(request).await.unwrap_err();
-    assert!(error.chain().contains("not allowed"), "{}", error.chain());
+    assert!(error_chain(&error).contains("not allowed"), "{}", error_chain(&error));
     assert!(!format!("{request:?} {error:?}").contains("s3cret"));
 }
 
@@ -229,10 +229,10 @@ async fn uses_proxies_of_the_environment_and_of_an_egress_selector() {
     let error =
         fetch.get(FetchRequest::for_issuer(&issuer, &target, &AuthnProfile::HARDENED)).await.unwrap_err();
     assert_eq!(
-        (error.stage, error.chain().contains("`cluster`")),
+        (error.stage, error_chain(&error).contains("`cluster`")),
         (FetchStage::Proxy, true),
         "{}",
-        error.chain()
+        error_chain(&error)
     );
     let through = ProxyChoice::Always(Proxy::parse(&url).unwrap());
     let fetch = HttpFetch::new(ProxyEnvironment::default()).with_egress(Egress::Cluster, through);

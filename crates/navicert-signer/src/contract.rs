@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::thread;
 
+use navicert_types::error_chain;
+
 use crate::error::SignError;
 use crate::key::Key;
 use crate::remote::wire::sample_message;
@@ -76,5 +78,5 @@ fn check_parallel_signing(key: &dyn Key, schemes: &[Scheme]) {
 
 #[expect(clippy::panic, reason = "test support: a panic with a sentence is how it fails a test")]
 fn failed(scheme: Scheme, error: &SignError) -> ! {
-    panic!("{scheme}: {}", error.with_sources())
+    panic!("{scheme}: {}", error_chain(&error))
 }

@@ -274,16 +274,4 @@ impl SignError {
     pub fn is_denied(&self) -> bool {
         matches!(self, SignError::Denied { .. })
     }
-
-    /// This error and its sources in one line.
-    pub fn with_sources(&self) -> String {
-        let mut text = self.to_string();
-        let mut source = std::error::Error::source(self);
-        while let Some(error) = source {
-            text.push_str(": ");
-            text.push_str(&error.to_string());
-            source = error.source();
-        }
-        text
-    }
 }

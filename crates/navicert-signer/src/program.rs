@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use navicert_plugin::{Environment, Runner};
+use navicert_types::error_chain;
 use navicert_types::external_signer::{CONFIG_VARIABLE, REQUEST_FD_VARIABLE, v1, v1alpha1};
 
 use crate::error::{Reason, SignError};
@@ -118,7 +119,7 @@ pub fn respond(request: &[u8], stdin_is_terminal: bool, environment: &SignerEnvi
     match answered {
         Ok(text) => ProgramOutput { stdout: format!("{text}\n"), stderr: String::new(), success: true },
         Err(error) => {
-            let stderr = format!("navicert-signer-pkcs11: {}\n", error.with_sources());
+            let stderr = format!("navicert-signer-pkcs11: {}\n", error_chain(&error));
             ProgramOutput { stdout: String::new(), stderr, success: false }
         }
     }

@@ -11,13 +11,15 @@
 //! Kubeconfig ──redacted_tree / expose_tree──▶ tree ──to_yaml / to_json──▶ text
 //! ```
 //!
-//! Values that must not be printed are [`Secret`]s or pass through [`redact`]; time comes from a [`Clock`].
+//! Values that must not be printed are [`Secret`]s or pass through [`redact`]; time comes from a [`Clock`]; an error is
+//! printed with its sources by [`error_chain()`].
 
 pub mod authentication_config;
 pub mod authentication_test;
 pub mod clock;
 pub mod decode;
 pub mod diagnostic;
+mod error_chain;
 pub mod exec_credential;
 pub mod external_signer;
 pub mod field_path;
@@ -34,6 +36,7 @@ pub mod versioned;
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use decode::{Decode, DecodeMode, Decoder};
 pub use diagnostic::{Diagnostic, DiagnosticKind, Diagnostics};
+pub use error_chain::error_chain;
 pub use field_path::FieldPath;
 pub use secret::Secret;
 pub use versioned::{Kind, Versions};

@@ -100,21 +100,6 @@ fn escaped(json: &str) -> String {
     json.replace('\u{7f}', "\\u007f")
 }
 
-/// An error with its chain of sources, on one line.
-pub(crate) fn with_sources(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        // Some errors already include their source.
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
-}
-
 /// ANSI colours; `anstream` strips them if the stream is not a terminal.
 pub(crate) mod style {
     pub(crate) const ERROR: &str = "\u{1b}[1;31m";

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use navicert_types::Diagnostics;
 use navicert_types::authentication_config::AnonymousAuthConfig;
+use navicert_types::{Diagnostics, error_chain};
 use tokio::sync::Notify;
 
 use super::load::{ConfigError, load_excluding_issuers};
@@ -412,13 +412,8 @@ impl AuthnReloader {
 
     fn refuse(&self, error: &AuthnLoadError) -> ReloadOutcome {
         self.context.recorder.record(&AuthnEvent::Reloaded { is_success: false });
-        ReloadOutcome::Refused(display_with_source(error))
+        ReloadOutcome::Refused(error_chain(error))
     }
-}
-
-fn display_with_source(error: &AuthnLoadError) -> String {
-    let source = std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default();
-    format!("{error}{source}")
 }
 
 impl ReloadState {
@@ -476,8 +471,7 @@ impl InitialConfig {
         let mut files = ConfigFiles::with_related_files(fs::read(&copy).ok()?, sources).ok()?;
         let prepared = prepare(&files, sources).ok()?;
         let used = files.config.clone();
-        let problem =
-            format!("{} (using the last good copy `{}`)", display_with_source(error), copy.display());
+        let problem = format!("{} (using the last good copy `{}`)", error_chain(error), copy.display());
         // The invalid contents are tracked: they are not tried again (S184).
         if let Some(found) = found {
             files = found;

@@ -176,7 +176,7 @@ impl RefusalContext<'_> {
                 guidance.say(format!("the claim `{claim}` is of type {kind}, but {path} expects {expected}"));
                 guidance.remedy(format!("use an expression that converts it, or another claim, at {path}"))
             }
-            Refusal::Evaluation { path, source, .. } => self.evaluation(&path.to_string(), &source.error),
+            Refusal::Evaluation { path, error, .. } => self.evaluation(&path.to_string(), &error.error),
             Refusal::ResultType { path, expected, .. } => {
                 guidance.say(format!("the expression returned a value, but not {expected}"));
                 guidance.remedy(format!("make the expression at {path} return {expected}"))

@@ -315,7 +315,7 @@ fn mapped(claims: &UnverifiedClaims<'_>, refusal: &Refusal, authenticator: &Auth
         }
         Refusal::EmailNotVerified => Masked::text_only("oidc: email not verified"),
         Refusal::EmptyUsername => Masked::text_only("oidc: empty username via CEL expression is not allowed"),
-        Refusal::Evaluation { path, text, purpose, source } => {
+        Refusal::Evaluation { path, text, purpose, error } => {
             let prefix = match (purpose, part(path)) {
                 (Purpose::Mapping, "extra") => String::new(),
                 (Purpose::Mapping, part) => format!("oidc: error evaluating {part} claim expression: "),
@@ -323,7 +323,7 @@ fn mapped(claims: &UnverifiedClaims<'_>, refusal: &Refusal, authenticator: &Auth
                 (Purpose::UserRule, _) => USER_RULE.to_owned(),
             };
             let (cause, message) =
-                (source.error.to_string(), format!("{prefix}expression '{text}' resulted in error: "));
+                (error.error.to_string(), format!("{prefix}expression '{text}' resulted in error: "));
             if redact_values(&cause, text) == cause {
                 Masked::text_only(message + &cause)
             } else {

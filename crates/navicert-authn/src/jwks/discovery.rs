@@ -24,7 +24,7 @@ pub struct Discovered {
 #[derive(Debug, thiserror::Error)]
 pub enum DiscoveryError {
     /// The request failed.
-    #[error("{}", .0.chain())]
+    #[error(transparent)]
     Fetch(FetchError),
     /// The status is not 200.
     #[error("discovery endpoint returned status {status}, expected 200")]

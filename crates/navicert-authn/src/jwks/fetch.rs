@@ -182,19 +182,4 @@ impl FetchError {
     pub fn new(stage: FetchStage, what: impl Into<String>) -> Self {
         FetchError { stage, what: what.into(), source: None }
     }
-
-    /// The message and its causes on one line.
-    pub fn chain(&self) -> String {
-        let mut text = self.what.clone();
-        let mut source = self.source();
-        while let Some(error) = source {
-            let next = error.to_string();
-            // Some libraries repeat the cause in their own message.
-            if !text.contains(&next) {
-                text = format!("{text}: {next}");
-            }
-            source = error.source();
-        }
-        text
-    }
 }

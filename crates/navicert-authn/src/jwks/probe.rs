@@ -1,6 +1,8 @@
 //! Probes an issuer once: every step from host name to keys with its outcome, for configuration checks.
 // S305
 
+use navicert_types::error_chain;
+
 use super::discovery::{Discovered, DiscoveryError, discover};
 use super::fetch::{Fetch, FetchError, FetchRequest, FetchStage};
 use super::{KeySet, StaticKeys};
@@ -144,11 +146,11 @@ async fn steps(
             DiscoveryError::Issuer { .. } => Probe::Issuer,
             _ => Probe::Discovery,
         };
-        (probe, error.to_string())
+        (probe, error_chain(&error))
     })?;
     notes.texts.push((Probe::KeySet, discovered.jwks_uri.clone()));
     let request = FetchRequest::for_issuer(issuer, &discovered.jwks_uri, profile);
-    let answer = fetch.get(request).await.map_err(|error| (Probe::KeySet, error.chain()))?;
+    let answer = fetch.get(request).await.map_err(|error| (Probe::KeySet, error_chain(&error)))?;
     if answer.status != 200 {
         return Err((
             Probe::KeySet,

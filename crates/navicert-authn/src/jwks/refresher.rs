@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use navicert_types::{Clock, Timestamp};
+use navicert_types::{Clock, Timestamp, error_chain};
 use tokio::sync::Notify;
 
 use super::discovery::{Discovered, discover_within};
@@ -321,7 +321,7 @@ impl JwksRefresher {
         let mut request = FetchRequest::for_issuer(&self.issuer, url, &self.profile);
         request.limits.time = self.time_limit.unwrap_or(request.limits.time);
         let answer = self.context.fetch.get(request).await;
-        let answer = answer.map_err(|error| error.chain())?;
+        let answer = answer.map_err(|error| error_chain(&error))?;
         if answer.status != 200 {
             return Err(format!("key endpoint returned status {}, expected 200", answer.status));
         }

@@ -79,8 +79,8 @@ pub(crate) fn missing_claim(
     claim_refs: Vec<DistributedClaimRef>,
     refusal: &Refusal,
 ) -> Option<DistributedClaimRef> {
-    let Refusal::Evaluation { source, text, .. } = refusal else { return None };
-    let why = source.to_string();
+    let Refusal::Evaluation { error, text, .. } = refusal else { return None };
+    let why = error.to_string();
     let is_known = claim_refs.iter().any(|one| one.failed.as_ref() == Some(&why));
     let is_wanted = |one: &DistributedClaimRef| {
         one.failed.is_none() && (why == one.not_fetched_error() || (is_known && text.contains(&one.claim)))

@@ -12,6 +12,7 @@ use navicert_client::credential::{RequestOrigin, SharedFiles, block_on, choose};
 use navicert_client::exec::interactive::StdinUse;
 use navicert_client::exec::{ExecSettings, Surroundings};
 use navicert_client::kubeconfig::{self, Effective, KubeconfigSources, OsFileSystem, Overrides};
+use navicert_types::error_chain;
 
 #[expect(clippy::disallowed_methods, reason = "plugins inherit the environment of this process")]
 fn surroundings() -> Surroundings {
@@ -41,7 +42,7 @@ fn credentials() -> Result<Vec<String>, String> {
     }
     let sources = KubeconfigSources::locate(Some(&path), None, None);
     let (merged, _) = kubeconfig::select(&sources, &Overrides::default(), Path::new("/"), &OsFileSystem)
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| error_chain(&error))?;
     let asked: Vec<_> = merged
         .config
         .contexts
@@ -61,8 +62,8 @@ fn credentials() -> Result<Vec<String>, String> {
 
 fn credential(effective: &Effective, settings: &ExecSettings) -> Result<String, String> {
     let files: SharedFiles = Arc::new(OsFileSystem);
-    let source = choose(effective, &files, settings, &surroundings()).map_err(|error| error.to_string())?;
-    let credential = block_on(source.get(RequestOrigin::Foreground)).map_err(|error| error.to_string())?;
+    let source = choose(effective, &files, settings, &surroundings()).map_err(|error| error_chain(&error))?;
+    let credential = block_on(source.get(RequestOrigin::Foreground)).map_err(|error| error_chain(&error))?;
     let header =
         credential.authorization.as_ref().map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
     Ok(header.unwrap_or_default())

@@ -13,7 +13,7 @@ use http_body_util::BodyExt;
 use navicert_client::kubeconfig::{self, KubeconfigSources, OsFileSystem, Overrides};
 use navicert_client::transport::{self, Body, Transport, TransportEnvironment};
 use navicert_client::{exec, exec::Surroundings};
-use navicert_types::{Clock, SystemClock};
+use navicert_types::{Clock, SystemClock, error_chain};
 use tokio::task::JoinSet;
 
 type Fault = Box<dyn Error + Send + Sync>;
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("{error}");
+            eprintln!("{}", error_chain(&*error));
             ExitCode::FAILURE
         }
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use navicert_plugin::detach;
-use navicert_types::Clock;
+use navicert_types::{Clock, error_chain};
 use zeroize::Zeroizing;
 
 use super::choose::ChooseError;
@@ -182,7 +182,7 @@ impl Inner {
             Err(error) => {
                 tracing::warn!(
                     event = "client_certificate_reload_failed",
-                    %error,
+                    error = error_chain(&error),
                     "failed to reload client certificate, keeping the previous one"
                 );
                 old

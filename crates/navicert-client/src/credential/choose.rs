@@ -66,7 +66,7 @@ pub enum ChooseError {
         source: Arc<std::io::Error>,
     },
     /// Certificate and key are invalid or do not match.
-    #[error("invalid client certificate: {0}")]
+    #[error("invalid client certificate")]
     Identity(#[from] IdentityError),
     /// The token file has no usable token.
     #[error(transparent)]

@@ -16,7 +16,7 @@ use navicert_signer::remote::{
 };
 use navicert_types::external_signer::{SignerConfiguration, v1};
 use navicert_types::kubeconfig::AuthProviderConfig;
-use navicert_types::{Clock, redact};
+use navicert_types::{Clock, error_chain, redact};
 use thiserror::Error;
 
 use super::{
@@ -70,7 +70,7 @@ pub enum SignerError {
     },
     /// The plugin policy cannot be read, so nothing may run.
     // C740
-    #[error("external signer `{program}` is not allowed: {policy}")]
+    #[error("external signer `{program}` is not allowed")]
     PolicyUnreadable {
         /// The program.
         program: String,
@@ -79,10 +79,10 @@ pub enum SignerError {
         policy: Arc<KubercError>,
     },
     /// The signer failed or could not be started.
-    #[error("external signer failed: {}", .0.with_sources())]
-    Sign(SignError),
+    #[error("external signer failed")]
+    Sign(#[source] SignError),
     /// The thread that ran the signer panicked.
-    #[error("external signer failed: {0}")]
+    #[error("external signer failed")]
     Lost(#[source] JoinError),
 }
 
@@ -242,7 +242,7 @@ impl ExternalSigner {
     fn explain_denial(&self, error: SignError) -> SignerError {
         match error {
             SignError::Denied { source } => {
-                let (reason, lines) = (source.to_string(), self.kuberc_lines());
+                let (reason, lines) = (error_chain(&source), self.kuberc_lines());
                 SignerError::Denied { program: self.program(), reason, lines }
             }
             error => SignerError::Sign(error),

@@ -18,9 +18,9 @@ use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
-use navicert_types::Secret;
 use navicert_types::kubeconfig::AuthProviderConfig;
 use navicert_types::tree::{Node, Syntax, parse};
+use navicert_types::{Secret, error_chain};
 use thiserror::Error;
 use tokio::sync::Mutex;
 use zeroize::Zeroizing;
@@ -257,8 +257,8 @@ impl Oidc {
             ..TransportSettings::new(format!("https://{}", address.host))
         };
         let anonymous = Arc::new(StaticCredential::new(Credential::anonymous()));
-        let transport =
-            Transport::new(settings, anonymous, self.around.clone()).map_err(|error| unreachable(&error))?;
+        let transport = Transport::new(settings, anonymous, self.around.clone())
+            .map_err(|error| unreachable(&error_chain(&error)))?;
         let mut request = match form {
             Some(form) => Request::post(path)
                 .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
@@ -269,7 +269,7 @@ impl Oidc {
         if let Some(value) = authorization {
             request.headers_mut().insert(AUTHORIZATION, value);
         }
-        let response = transport.send(request).await.map_err(|error| unreachable(&error))?;
+        let response = transport.send(request).await.map_err(|error| unreachable(&error_chain(&error)))?;
         let status = response.status();
         let collected = Limited::new(response.into_body(), MAX_RESPONSE_BYTES).collect().await;
         let body = Zeroizing::new(collected.map(|all| all.to_bytes().to_vec()).unwrap_or_default());

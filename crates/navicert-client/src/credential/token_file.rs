@@ -10,7 +10,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use http::HeaderValue;
 use navicert_plugin::detach;
-use navicert_types::{Clock, Secret};
+use navicert_types::{Clock, Secret, error_chain};
 use thiserror::Error;
 use zeroize::Zeroizing;
 
@@ -30,7 +30,7 @@ const REJECTION_READ_INTERVAL: Duration = Duration::from_secs(10);
 #[non_exhaustive]
 pub enum TokenFileError {
     /// The file cannot be read.
-    #[error("failed to read token file {path:?}: {source}")]
+    #[error("failed to read token file {path:?}")]
     Unreadable {
         /// The file.
         path: String,
@@ -171,7 +171,7 @@ impl Inner {
             }
             Err(error) => tracing::warn!(
                 event = "token_file_reload_failed",
-                %error,
+                error = error_chain(&error),
                 "failed to reload token file, keeping the previous token"
             ),
         }

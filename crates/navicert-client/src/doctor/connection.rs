@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http::header::DATE;
 use http::{HeaderValue, Request};
-use navicert_types::redact;
+use navicert_types::{error_chain, redact};
 use rustls::CertificateError;
 
 use super::Patient;
@@ -55,7 +55,9 @@ pub(super) async fn reach(
     let settings = match settings(patient, effective) {
         Ok(settings) => settings,
         Err(error) => {
-            report.fail(DoctorStep::Dns, error.to_string(), format!("correct the cluster's entry: {error}"));
+            let text = printable(&error);
+            let to_do = format!("correct the cluster's entry: {text}");
+            report.fail(DoctorStep::Dns, text, to_do);
             report.skip_until(DoctorStep::Plugin);
             return None;
         }
@@ -87,7 +89,7 @@ async fn probe(patient: &Patient, settings: TransportSettings) -> Result<Reached
     let transport =
         Transport::new(settings, anonymous, around(patient)).map_err(|error| TransportError::Connect {
             address: "the server".to_owned(),
-            source: io::Error::other(error.to_string()),
+            source: io::Error::other(error_chain(&error)),
         })?;
     let request = Request::get("/version").body(Body::empty()).map_err(TransportError::from)?;
     match transport.send(request).await {
@@ -133,7 +135,7 @@ impl Route<'_> {
 
     /// Reports a failure before or after TLS.
     fn report_failure(&self, error: &TransportError, report: &mut ReportBuilder<'_>) {
-        let text = with_source(error);
+        let text = printable(error);
         match error {
             TransportError::Lookup { host, .. } => {
                 let to_do = match &self.proxy {
@@ -273,16 +275,7 @@ fn host(effective: &Effective) -> String {
         .unwrap_or(server)
 }
 
-/// An error with its sources.
-pub(super) fn with_source(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut behind = error.source();
-    while let Some(source) = behind {
-        let more = source.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        behind = source.source();
-    }
-    redact::terminal(&text).into_owned()
+/// An error with its sources, without control characters.
+pub(super) fn printable(error: &dyn Error) -> String {
+    redact::terminal(&error_chain(error)).into_owned()
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use navicert_plugin::resolve::resolve;
 use navicert_plugin::{Command, Policy, PolicyDenial, ResolveError, Stderr, start};
+use navicert_types::error_chain;
 use navicert_types::exec_credential::{DecodeError, ExecVersion};
 use navicert_types::tree::{Node, Syntax, parse};
 
@@ -39,7 +40,9 @@ pub(super) async fn obtain_credential(
         Ok(source) => source,
         Err(error) => {
             let user = quoted(&effective.user_name);
-            report.fail(DoctorStep::Plugin, error.to_string(), format!("correct user {user}: {error}"));
+            let text = error_chain(&error);
+            let to_do = format!("correct user {user}: {text}");
+            report.fail(DoctorStep::Plugin, text, to_do);
             report.skip_until(DoctorStep::Expiry);
             return None;
         }
@@ -71,7 +74,7 @@ pub(super) async fn obtain_credential(
             version_mismatch(error)
         }
         Err(error) => {
-            report.fail(DoctorStep::Run, error.to_string(), run_to_do(error, authenticator.plugin()));
+            report.fail(DoctorStep::Run, error_chain(error), run_to_do(error, authenticator.plugin()));
             None
         }
     };
@@ -111,7 +114,7 @@ fn check_installed(patient: &Patient, plugin: &Plugin, report: &mut ReportBuilde
                 }
                 _ => format!("install the plugin {}", quoted(plugin.command())),
             };
-            report.fail(DoctorStep::Plugin, error.to_string(), to_do);
+            report.fail(DoctorStep::Plugin, error_chain(&error), to_do);
             false
         }
     }
@@ -120,7 +123,7 @@ fn check_installed(patient: &Patient, plugin: &Plugin, report: &mut ReportBuilde
 fn check_policy(patient: &Patient, authenticator: &Authenticator, report: &mut ReportBuilder<'_>) -> bool {
     match authenticator.check_policy() {
         Err(error) if error.is_denied() => {
-            report.fail(DoctorStep::Policy, error.to_string(), policy_to_do(&error));
+            report.fail(DoctorStep::Policy, error_chain(&error), policy_to_do(&error));
             false
         }
         // The previous step has reported the missing program.

@@ -8,7 +8,7 @@ use http::{HeaderValue, StatusCode};
 use navicert_types::Timestamp;
 
 use super::Patient;
-use super::connection::{self, Reached, with_source};
+use super::connection::{self, Reached, printable};
 use super::credential::claims;
 use super::kubeconfig::quoted;
 use super::plugin::ObtainedCredential;
@@ -78,12 +78,12 @@ pub(super) async fn send_request(
     let Some(obtained) = obtained else { return };
     let settings = match connection::settings(patient, effective) {
         Ok(settings) => settings,
-        Err(error) => return report.fail(DoctorStep::Request, error.to_string(), "correct the kubeconfig"),
+        Err(error) => return report.fail(DoctorStep::Request, printable(&error), "correct the kubeconfig"),
     };
     let transport = Transport::new(settings, Arc::clone(&obtained.source), connection::around(patient));
     let reviewed = match &transport {
         Ok(transport) => whoami(transport).await,
-        Err(error) => return report.fail(DoctorStep::Request, error.to_string(), "correct the kubeconfig"),
+        Err(error) => return report.fail(DoctorStep::Request, printable(&error), "correct the kubeconfig"),
     };
     match reviewed {
         Ok(review) => {
@@ -115,7 +115,7 @@ pub(super) async fn send_request(
             );
         }
         Err(error) => {
-            let text = with_source(&error);
+            let text = printable(&error);
             report.fail(
                 DoctorStep::Request,
                 text,

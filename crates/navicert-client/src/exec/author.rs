@@ -48,7 +48,7 @@ pub enum PluginInputError {
     Unset,
     /// The value cannot be decoded.
     #[error("decode: {0}")]
-    Undecodable(#[source] DecodeError),
+    Undecodable(DecodeError),
     /// The value has another kind.
     #[error("invalid group/kind: wanted {KIND}.{GROUP}, got {0}")]
     OtherKind(String),
@@ -56,7 +56,7 @@ pub enum PluginInputError {
     #[error("ExecCredential does not contain cluster information")]
     NoCluster,
     /// The cluster's proxy URL is invalid.
-    #[error("cannot create rest.Config: cannot parse proxy URL: {0}")]
+    #[error("cannot create rest.Config: cannot parse proxy URL")]
     Proxy(#[source] AddressError),
 }
 
@@ -184,7 +184,7 @@ pub enum WriteResponseError {
     #[error(transparent)]
     Rejected(#[from] PluginOutputError),
     /// Standard output is closed.
-    #[error("failed to write the response: {0}")]
+    #[error("failed to write the response")]
     Output(#[from] io::Error),
 }
 

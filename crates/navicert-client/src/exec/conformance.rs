@@ -9,9 +9,9 @@ use std::fmt;
 use std::time::Duration;
 
 use navicert_plugin::{Completed, Policy, RunError, Stderr, StderrTail};
-use navicert_types::Timestamp;
 use navicert_types::exec_credential::{DecodeError, ExecCluster, ExecVersion};
 use navicert_types::tree::{Node, Syntax, parse};
+use navicert_types::{Timestamp, error_chain};
 
 use super::plugin::Plugin;
 use super::response::{self, PluginOutput, PluginOutputError};
@@ -174,12 +174,12 @@ impl PluginUnderTest {
         let found = |rule, message: String| vec![RuleViolation { rule, message }];
         let exec_info = match plugin.exec_info(case.terminal) {
             Ok(exec_info) => exec_info,
-            Err(error) => return found(PluginRule::Starts, error.to_string()),
+            Err(error) => return found(PluginRule::Starts, error_chain(&error)),
         };
         let command = plugin.to_command(case.terminal, &exec_info, &settings, around);
         let permitted = match Policy::AllowAll.permit(command) {
             Ok(permitted) => permitted,
-            Err(error) => return found(PluginRule::Starts, with_cause(&error)),
+            Err(error) => return found(PluginRule::Starts, error_chain(&error)),
         };
         match around.runner.run(permitted) {
             Ok(completed) => check_completed(&completed, case, around.clock.now()),
@@ -187,7 +187,7 @@ impl PluginUnderTest {
             Err(error @ RunError::StdoutTooLarge { .. }) => {
                 found(PluginRule::FitsTheLimit, error.to_string())
             }
-            Err(error) => found(PluginRule::Starts, with_cause(&error)),
+            Err(error) => found(PluginRule::Starts, error_chain(&error)),
         }
     }
 
@@ -206,10 +206,6 @@ impl PluginUnderTest {
             cluster: case.cluster.then_some(cluster),
         }
     }
-}
-
-fn with_cause(error: &dyn std::error::Error) -> String {
-    error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
 }
 
 /// Checks in a client's order: exit code, output, credential.
@@ -233,7 +229,7 @@ fn check_completed(completed: &Completed, case: ConformanceCase, now: Timestamp)
             let stderr = completed.stderr.as_ref().map(StderrTail::bytes).unwrap_or_default();
             check_advice(&output, stdout, stderr, now, &mut broken);
         }
-        Err(error) => broken(broken_rule(&error), error.to_string()),
+        Err(error) => broken(broken_rule(&error), error_chain(&error)),
     }
     findings
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use navicert_plugin::{JoinError, MalformedCommand, PolicyDenial};
 use navicert_types::exec_credential::ExecVersion;
-use navicert_types::time;
+use navicert_types::{error_chain, time};
 use thiserror::Error;
 
 use super::interactive::InteractiveError;
@@ -27,7 +27,7 @@ pub enum ExecError {
 
     /// Cluster information is requested, and the CA file cannot be read.
     // C212
-    #[error("failed to load CA bundle for execProvider: failed to read `{path}`: {source}")]
+    #[error("failed to load CA bundle for execProvider: failed to read `{path}`")]
     Authority {
         /// The file.
         path: String,
@@ -37,7 +37,7 @@ pub enum ExecError {
 
     /// The plugin requires interaction that is not available.
     // C221
-    #[error("exec plugin cannot support interactive mode: {0}")]
+    #[error("exec plugin cannot support interactive mode")]
     Interactive(#[from] InteractiveError),
 
     /// The plugin's input does not fit into an environment variable.
@@ -64,7 +64,7 @@ pub enum ExecError {
 
     /// The plugin policy cannot be read, so no plugin may run.
     // C740
-    #[error("exec plugin {command} is not allowed to run: {policy}")]
+    #[error("exec plugin {command} is not allowed to run")]
     PolicyUnreadable {
         /// The cleaned command.
         command: String,
@@ -75,7 +75,7 @@ pub enum ExecError {
 
     /// The command contains characters that cannot be passed to a program.
     #[error("exec: {0}")]
-    Malformed(#[source] MalformedCommand),
+    Malformed(MalformedCommand),
 
     /// The executable was not found. Includes rate-limited installation help.
     // C320, C321
@@ -144,15 +144,14 @@ pub enum ExecError {
     Response(#[from] PluginOutputError),
 
     /// The worker thread panicked.
-    #[error("exec: {0}")]
-    Lost(#[source] JoinError),
+    #[error("exec: {}", error_chain(.0))]
+    Lost(JoinError),
 
     /// The plugin failed recently and is in back-off.
     // C441
-    #[error("{failure} (next attempt in {wait})", wait = Rounded(*.wait))]
+    #[error("{} (next attempt in {wait})", error_chain(&**.failure), wait = Rounded(*.wait))]
     BackingOff {
         /// The last failure.
-        #[source]
         failure: Arc<ExecError>,
         /// Time until the next attempt.
         wait: Duration,

@@ -31,7 +31,7 @@ pub struct PluginOutput {
 #[non_exhaustive]
 pub enum PluginOutputError {
     /// Not an `ExecCredential`.
-    #[error("decoding stdout: {0}")]
+    #[error("decoding stdout")]
     Undecodable(#[source] Box<DecodeError>),
     /// `apiVersion` is missing; client-go calls this version `__internal`.
     // C331
@@ -55,7 +55,7 @@ pub enum PluginOutputError {
     #[error("exec plugin returned only certificate or key, not both")]
     IncompleteKeyPair,
     /// Certificate and key cannot be parsed or do not match.
-    #[error("failed parsing client key/certificate: {0}")]
+    #[error("failed parsing client key/certificate")]
     Identity(#[from] IdentityError),
     /// A token that is not a valid header value.
     // C336

@@ -9,7 +9,7 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use navicert_plugin::{Backoff, SingleFlight};
 use navicert_types::time::Time;
-use navicert_types::{Clock, Timestamp};
+use navicert_types::{Clock, Timestamp, error_chain};
 
 use super::error::ExecError;
 use super::install_help::HelpRateLimiter;
@@ -299,7 +299,7 @@ impl SharedCredential {
         let Some(old) = old else { return Err(error) };
         tracing::warn!(
             event = "exec_credential_refresh_failed",
-            %error,
+            error = error_chain(&error),
             "failed to refresh credential from exec plugin; using the cached one until it expires"
         );
         self.defer_refresh(wait);

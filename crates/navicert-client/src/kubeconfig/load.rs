@@ -57,7 +57,7 @@ pub struct LoadedKubeconfig {
 
 /// Why a file could not be loaded.
 #[derive(Debug, thiserror::Error)]
-#[error("error loading config file {:?}: {reason}", path.display().to_string())]
+#[error("error loading config file {:?}", path.display().to_string())]
 pub struct KubeconfigFileError {
     /// The path as given.
     pub path: PathBuf,
@@ -70,13 +70,12 @@ pub struct KubeconfigFileError {
 #[derive(Debug, thiserror::Error)]
 pub enum KubeconfigFileErrorReason {
     /// The file could not be read.
-    #[error("{0}")]
-    Unreadable(#[source] io::Error),
+    #[error(transparent)]
+    Unreadable(io::Error),
     /// The file is not a valid kubeconfig.
     #[error("{diagnostics}")]
     Undecodable {
         /// Every error with its position.
-        #[source]
         diagnostics: Diagnostics,
         /// The text, for source locations.
         text: KubeconfigText,

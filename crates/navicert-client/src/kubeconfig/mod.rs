@@ -26,6 +26,8 @@ mod way_out;
 
 use std::path::Path;
 
+use navicert_types::error_chain;
+
 pub use address::{Address, AddressError};
 pub use advice::Advice;
 pub use file_system::{FileSystem, MemoryFileSystem, OsFileSystem};
@@ -88,6 +90,6 @@ impl MergedKubeconfig {
     }
 }
 
-fn joined<T: ToString>(items: &[T]) -> String {
-    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+fn joined<E: std::error::Error>(errors: &[E]) -> String {
+    errors.iter().map(|error| error_chain(error)).collect::<Vec<_>>().join(", ")
 }

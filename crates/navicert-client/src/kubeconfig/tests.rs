@@ -278,7 +278,7 @@ fn explicit_file_must_exist_and_listed_file_may_be_missing() {
     // C120, C121, T30
     let files = file_system(&[("config", "")]);
     let errors = load(&KubeconfigSources::Explicit("none".into()), Path::new(ROOT), &files).unwrap_err();
-    assert_eq!(errors[0].to_string(), "error loading config file \"none\": entity not found");
+    assert_eq!(error_chain(&errors[0]), "error loading config file \"none\": entity not found");
     let loaded = load(&sources(&["none", "config"]), Path::new(ROOT), &files).unwrap();
     assert_eq!((loaded.files.len(), loaded.missing), (1, vec![PathBuf::from("none")]));
 }

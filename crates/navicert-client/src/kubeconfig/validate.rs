@@ -61,7 +61,7 @@ pub enum Problem {
     )]
     TwoAuthorities(String),
     /// A file that cannot be read.
-    #[error("unable to read {field} {file} for {entry} due to {source}")]
+    #[error("unable to read {field} {file} for {entry} due to {reason}")]
     Unreadable {
         /// `certificate-authority`, `client-cert` or `client-key`.
         field: &'static str,
@@ -70,7 +70,7 @@ pub enum Problem {
         /// The entry's name.
         entry: String,
         /// The cause.
-        source: io::Error,
+        reason: io::Error,
     },
     /// Client certificate file and data are both set.
     #[error("client-cert-data and client-cert are both specified for {0}. client-cert-data will override.")]
@@ -111,14 +111,14 @@ pub enum Problem {
     #[error("requesting uid, groups or user-extra for {0} without impersonating a user")]
     ImpersonationWithoutUser(String),
     /// A token file that cannot be read.
-    #[error("unable to read tokenFile {file}: {source}")]
+    #[error("unable to read tokenFile {file}: {reason}")]
     TokenFile {
         /// The user.
         user: String,
         /// The file.
         file: String,
         /// The cause.
-        source: io::Error,
+        reason: io::Error,
     },
 }
 
@@ -250,14 +250,14 @@ fn token_file_problem(effective: &Effective, files: &dyn FileSystem) -> Option<P
     if !effective.is_https() || user.token_file.is_empty() || !user.token.is_empty() {
         return None;
     }
-    let source = files.read(Path::new(&user.token_file)).err()?;
-    Some(Problem::TokenFile { user: effective.user_name.clone(), file: user.token_file.clone(), source })
+    let reason = files.read(Path::new(&user.token_file)).err()?;
+    Some(Problem::TokenFile { user: effective.user_name.clone(), file: user.token_file.clone(), reason })
 }
 
 fn unreadable(field: &'static str, path: &str, entry: &str, files: &dyn FileSystem) -> Option<Problem> {
     if path.is_empty() {
         return None;
     }
-    let source = files.read(Path::new(path)).err()?;
-    Some(Problem::Unreadable { field, file: path.to_owned(), entry: entry.to_owned(), source })
+    let reason = files.read(Path::new(path)).err()?;
+    Some(Problem::Unreadable { field, file: path.to_owned(), entry: entry.to_owned(), reason })
 }

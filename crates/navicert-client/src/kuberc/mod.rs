@@ -57,7 +57,7 @@ pub enum KubercError {
     #[error("`--kuberc` cannot be used while KUBERC is `off`")]
     FlagWhileOff,
     /// The file cannot be read.
-    #[error("failed to read kuberc `{path}`, so no credential plugin may run: {source}")]
+    #[error("failed to read kuberc `{path}`, so no credential plugin may run")]
     Unreadable {
         /// The file.
         path: String,
@@ -65,7 +65,7 @@ pub enum KubercError {
         source: Arc<io::Error>,
     },
     /// The file is not valid.
-    #[error("invalid kuberc `{path}`, so no credential plugin may run: {diagnostics}")]
+    #[error("invalid kuberc `{path}`, so no credential plugin may run")]
     Invalid {
         /// The file.
         path: String,

@@ -19,7 +19,7 @@ fn beta(rest: &str) -> String {
 }
 
 fn error_text(text: &str) -> String {
-    load_text(text).unwrap_err().to_string()
+    navicert_types::error_chain(&load_text(text).unwrap_err())
 }
 
 fn permits(policy: &Policy, command: &str) -> bool {

@@ -15,7 +15,7 @@ use crate::credential::{ChooseError, CredentialError};
 pub enum TransportError {
     /// The credential source failed.
     // C326
-    #[error("getting credentials: {0}")]
+    #[error("getting credentials")]
     Credentials(#[source] CredentialError),
     /// The request URI names another server than the one the credentials are for.
     #[error("request URI `{asked}` does not match the server `{server}`")]
@@ -92,12 +92,12 @@ pub enum TransportError {
         alert: String,
     },
     /// The external signer failed to sign the handshake.
-    #[error("failed to sign with the client certificate's key: {}", .0.with_sources())]
-    Signer(SignError),
+    #[error("failed to sign with the client certificate's key")]
+    Signer(#[source] SignError),
     /// Signing took so long that the server closed the connection, twice.
     // C842
     #[error(
-        "TLS handshake with `{name}` failed: signing took {seconds} s and servers wait about 30 s; touch the device when it blinks, and enter its PIN beforehand with `navicert signer serve`"
+        "TLS handshake with `{name}` failed: signing took {seconds} s and servers wait about 30 s; touch the device when it blinks, and enter its PIN beforehand"
     )]
     SlowSigner {
         /// The name the server's certificate is verified for.

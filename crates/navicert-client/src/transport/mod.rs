@@ -48,6 +48,7 @@ use std::time::Duration;
 
 use http::{HeaderValue, Request, Response};
 use http_body_util::BodyExt;
+use navicert_types::error_chain;
 
 pub use attach::attach_cached;
 pub use body::{Body, ResponseBody};
@@ -218,7 +219,11 @@ impl Inner {
         let new = match self.source.refresh_rejected(generation, rejection).await {
             Ok(new) => new,
             Err(error) => {
-                tracing::warn!(event = "credential_refresh_failed", %error, "failed to refresh rejected credential");
+                tracing::warn!(
+                    event = "credential_refresh_failed",
+                    error = error_chain(&error),
+                    "failed to refresh rejected credential"
+                );
                 None
             }
         };
@@ -243,7 +248,11 @@ impl Inner {
             // The source learns of the rejection, so that it does not return this credential for ever; it also limits
             // how often it refreshes (C442). This request is not sent a third time.
             if let Err(error) = self.source.refresh_rejected(used.generation, rejection).await {
-                tracing::warn!(event = "credential_refresh_failed", %error, "failed to refresh rejected credential");
+                tracing::warn!(
+                    event = "credential_refresh_failed",
+                    error = error_chain(&error),
+                    "failed to refresh rejected credential"
+                );
             }
             return self.finish_rejected(outcome);
         }

@@ -58,7 +58,9 @@ fn sixty_four_requests_share_one_process() {
         let callers: Vec<_> = (0..64)
             .map(|_| {
                 scope.spawn(|| {
-                    authenticator.get_blocking(RequestOrigin::Background).map_err(|error| error.to_string())
+                    authenticator
+                        .get_blocking(RequestOrigin::Background)
+                        .map_err(|error| navicert_types::error_chain(&error))
                 })
             })
             .collect();

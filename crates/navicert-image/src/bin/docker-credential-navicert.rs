@@ -13,7 +13,7 @@ use navicert_image::provider::{ProviderSettings, Providers};
 use navicert_image::reload::load;
 use navicert_image::socket::{DaemonReply, DaemonVerb, call};
 use navicert_plugin::ProcessRunner;
-use navicert_types::SystemClock;
+use navicert_types::{SystemClock, error_chain};
 
 /// Maximum length of a server name on standard input.
 const MAX_INPUT_BYTES: u64 = 64 << 10;
@@ -71,14 +71,14 @@ fn answer_without_daemon(verb: DaemonVerb, text: &str) -> DaemonReply {
     }
     let paths = match DefaultPaths::new(&variable) {
         Ok(paths) => paths,
-        Err(error) => return DaemonReply::failure(&error.to_string()),
+        Err(error) => return DaemonReply::failure(&error_chain(&error)),
     };
     let clock = Arc::new(SystemClock);
     let runner = Arc::new(ProcessRunner::new(Arc::clone(&clock) as _));
     let settings = ProviderSettings::new(&paths.bin_dir, environment(), runner, clock);
     let config = match load(&paths.config, settings.profile) {
         Ok(config) => config,
-        Err(error) => return DaemonReply::failure(&error.to_string()),
+        Err(error) => return DaemonReply::failure(&error_chain(&error)),
     };
     match docker_helper::get(&Providers::new(&config, settings), &paths.scopes, text) {
         Ok(answer) => DaemonReply::success(answer.encode().expose()),
@@ -88,7 +88,7 @@ fn answer_without_daemon(verb: DaemonVerb, text: &str) -> DaemonReply {
 
 fn error_reply(error: &HelperError) -> DaemonReply {
     let stderr = error.hint().map(|hint| format!("navicert: {hint}\n")).unwrap_or_default();
-    DaemonReply { stderr, ..DaemonReply::failure(&error.to_string()) }
+    DaemonReply { stderr, ..DaemonReply::failure(&error_chain(error)) }
 }
 
 #[expect(clippy::disallowed_methods, reason = "the only place that reads the environment of this program")]

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use navicert_image::author::read_request;
 use navicert_image::shim::{Shim, answer, settings};
 use navicert_plugin::ProcessRunner;
-use navicert_types::SystemClock;
+use navicert_types::{SystemClock, error_chain};
 
 const USAGE: &str = "usage: navicert-image-provider --config FILE --bin-dir DIR [--last-good FILE]";
 
@@ -31,13 +31,13 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), String> {
     let (shim, bin_dir) = arguments(env::args_os().skip(1))?;
-    let (request, version) = read_request(&mut io::stdin().lock()).map_err(|error| error.to_string())?;
+    let (request, version) = read_request(&mut io::stdin().lock()).map_err(|error| error_chain(&error))?;
     let clock = Arc::new(SystemClock);
     let runner = Arc::new(ProcessRunner::new(Arc::clone(&clock) as _));
     let settings = settings(&bin_dir, environment(), runner, clock);
-    let answer = answer(&shim, settings, &request, version).map_err(|error| error.to_string())?;
+    let answer = answer(&shim, settings, &request, version).map_err(|error| error_chain(&error))?;
     let _ = io::stderr().write_all(answer.warning.as_bytes());
-    io::stdout().write_all(answer.response.expose()).map_err(|error| error.to_string())
+    io::stdout().write_all(answer.response.expose()).map_err(|error| error_chain(&error))
 }
 
 fn arguments(mut arguments: impl Iterator<Item = OsString>) -> Result<(Shim, PathBuf), String> {

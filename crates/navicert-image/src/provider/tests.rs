@@ -82,7 +82,11 @@ impl Bench {
     }
 
     fn error(&self, image: &str) -> String {
-        self.providers.lookup(image, &PullIdentity::None).errors().map(ToString::to_string).collect()
+        self.providers
+            .lookup(image, &PullIdentity::None)
+            .errors()
+            .map(|error| navicert_types::error_chain(error))
+            .collect()
     }
 
     fn runs(&self) -> usize {
@@ -160,7 +164,7 @@ fn error_of_one_provider_does_not_affect_the_others() {
     assert_eq!(lookup.attempts()[0].credential.username, "ann");
     let error = lookup.errors().next().unwrap();
     assert_eq!(
-        (error.to_string().as_str(), error.stderr()),
+        (navicert_types::error_chain(error).as_str(), error.stderr()),
         (
             "error execing credential provider plugin sh for image a.io/x: `/bin/sh` failed with exit code 1",
             "boom"
@@ -259,7 +263,8 @@ fn reports_and_counts_invalid_responses() {
     );
     let lookup = bench.providers.lookup("a.io/x", &PullIdentity::None);
     let error = lookup.errors().next().unwrap();
-    assert!(error.to_string().contains("cacheKeyType must be"), "{error}");
+    let text = navicert_types::error_chain(error);
+    assert!(text.contains("cacheKeyType must be"), "{text}");
     assert_eq!(error.stderr(), "hint");
     let metrics = bench.metrics.render();
     assert!(
@@ -455,7 +460,7 @@ fn keeps_redacted_stderr_also_after_success() {
 fn error_for_missing_executable_names_its_path() {
     // I4–I6
     let missing = bench(Profile::Kube, &[provider("no-such-program", "a.io", "")], []);
-    let error = missing.providers.check_executables().unwrap_err().to_string();
+    let error = navicert_types::error_chain(&missing.providers.check_executables().unwrap_err());
     assert!(error.contains("/bin/no-such-program"), "{error}");
     let nowhere = bench_with(Profile::Kube, &[provider("sh", "a.io", "")], [], |settings| {
         settings.bin_dir = "/no/such".into();
@@ -588,10 +593,10 @@ fn cached_credentials_survive_an_api_server_outage() {
             assert_eq!(!found.attempts().is_empty(), survives, "{profile:?} {cache_type}");
             assert_eq!(found.errors().next().is_none(), survives);
             let unknown = bench.providers.lookup("a.io/y", &pod("p", "never-seen"));
-            let text = unknown.errors().next().unwrap().to_string();
+            let text = navicert_types::error_chain(unknown.errors().next().unwrap());
             assert_eq!(
                 text,
-                "credential provider plugin sh: failed to get service account: the API server is unreachable"
+                "credential provider plugin sh was not run: failed to get service account: the API server is unreachable"
             );
         }
     }

@@ -5,13 +5,13 @@ use std::io::Read;
 
 use navicert_image::docker_helper::{HelperAnswer, HelperError, NOT_FOUND, normalise_server};
 use navicert_image::{Keyring, Profile, RegistryCredential};
-use navicert_types::Secret;
 use navicert_types::image_credential::CredentialProviderRequest;
+use navicert_types::{Secret, error_chain};
 
 use super::flags::Flags;
 use super::{Invocation, ProviderOutput, ProviderProgram, provide_with};
 use crate::context::ProviderContext;
-use crate::error::{RegistryError, chain};
+use crate::error::RegistryError;
 
 /// Maximum length of a server name.
 const MAX_INPUT_BYTES: u64 = 64 << 10;
@@ -76,7 +76,7 @@ impl From<HelperError> for HelperFailure {
 
 impl From<RegistryError> for HelperFailure {
     fn from(error: RegistryError) -> Self {
-        HelperFailure { stdout: chain(&error), hint: error.hint() }
+        HelperFailure { stdout: error_chain(&error), hint: error.hint() }
     }
 }
 

@@ -21,6 +21,7 @@ use http::header::{HeaderName, HeaderValue};
 use http::{Response, StatusCode, request};
 use http_body::Body as _;
 use navicert_client::transport::{Timer, TokioTimer, Transport};
+use navicert_types::error_chain;
 
 use crate::listener::CloseConnection;
 use crate::problem::Problem;
@@ -231,7 +232,11 @@ impl Forwarder {
             request.body = Box::pin(stream::buffer_or_stream(body)).await?;
         }
         let mut response = upstream.send_boxed(request).await.map_err(|error| {
-            tracing::warn!(event = "upstream_request_failed", %error, "failed to forward request to the API server");
+            tracing::warn!(
+                event = "upstream_request_failed",
+                error = error_chain(&error),
+                "failed to forward request to the API server"
+            );
             Problem::from_transport(&error, self.rules.expose_details)
         })?;
         self.check_response(&response, upgrade.is_some(), identity.credential)?;

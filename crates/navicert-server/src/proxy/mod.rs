@@ -29,9 +29,9 @@ use hyper::body::Incoming;
 use navicert_authn::metrics::sha256_label;
 use navicert_authn::{AuthenticatedUser, AuthnDecision, AuthnOutcome, NoOpinion, ReloadableAuthenticator};
 use navicert_client::transport::{Timer, Transport};
-use navicert_types::Clock;
 use navicert_types::authentication_config::AnonymousAuthConfig;
 use navicert_types::token_review::UserInfo;
+use navicert_types::{Clock, error_chain};
 
 use crate::audit::{AuditEvent, AuditLog, Decision};
 use crate::forward::{
@@ -411,7 +411,11 @@ impl Rejected {
                 Problem::Unauthorized
             }
             Rejected::Impersonation(ImpersonationError::Review(error)) => {
-                tracing::warn!(event = "impersonation_review_failed", %error, "failed to authorize impersonation");
+                tracing::warn!(
+                    event = "impersonation_review_failed",
+                    error = error_chain(&error),
+                    "failed to authorize impersonation"
+                );
                 Problem::UpstreamUnreachable(None)
             }
             Rejected::Impersonation(error) => Problem::Forbidden(error.to_string()),

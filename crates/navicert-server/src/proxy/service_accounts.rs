@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use aws_lc_rs::hmac;
 use navicert_client::credential::BoxFuture;
-use navicert_types::Clock;
 use navicert_types::token_review::UserInfo;
+use navicert_types::{Clock, error_chain};
 use tokio::sync::Semaphore;
 
 use crate::token_review_client::{ReviewOutcome, TokenReviewClient, TokenReviewError};
@@ -45,7 +45,11 @@ impl TokenReviewer for TokenReviewClient {
                 // kube-apiserver reports an error for every invalid token, so this is a negative result.
                 Err(TokenReviewError::Unknown(_)) => Ok(None),
                 Err(error) => {
-                    tracing::warn!(event = "token_review_failed", %error, "failed to review a token with the API server");
+                    tracing::warn!(
+                        event = "token_review_failed",
+                        error = error_chain(&error),
+                        "failed to review a token with the API server"
+                    );
                     Err(ReviewFailed)
                 }
             }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use navicert_authn::ReloadableAuthenticator;
 use navicert_client::transport::Timer;
+use navicert_types::error_chain;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
@@ -85,7 +86,7 @@ impl UpstreamAccess {
         let verdict = match found {
             Ok(None) => Ok(()),
             Ok(Some(missing)) => Err(missing.to_string()),
-            Err(error) => Err(with_source(&error)),
+            Err(error) => Err(error_chain(&error)),
         };
         let mut known = self.permissions.lock().unwrap_or_else(PoisonError::into_inner);
         if *known != verdict || self.settings.self_check == SelfCheck::Warn {
@@ -167,10 +168,6 @@ impl Check for PermissionsCheck {
     fn check(&self) -> Result<(), String> {
         self.0.permissions()
     }
-}
-
-fn with_source(error: &dyn std::error::Error) -> String {
-    error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
 }
 
 impl fmt::Debug for UpstreamAccess {

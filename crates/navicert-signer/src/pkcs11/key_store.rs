@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use navicert_types::error_chain;
 use navicert_types::external_signer::SignerConfiguration;
 
 use super::configuration::KeySelection;
@@ -89,10 +90,7 @@ impl KeyStore for Pkcs11KeyStore {
     ) -> Result<Arc<SigningIdentity>, SignError> {
         let selection =
             KeySelection::read(&configuration.0, self.default_module.as_deref()).map_err(|error| {
-                let source = std::error::Error::source(&error).map(|source| format!(": {source}"));
-                SignError::NoObject {
-                    wanted: format!("usable configuration: {error}{}", source.unwrap_or_default()),
-                }
+                SignError::NoObject { wanted: format!("usable configuration: {}", error_chain(&error)) }
             })?;
         let key = configuration.identity();
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);

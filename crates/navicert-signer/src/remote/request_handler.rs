@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use navicert_types::error_chain;
 use navicert_types::external_signer::{SignerConfiguration, v1, v1alpha1};
 
 use super::wire;
@@ -34,7 +35,7 @@ pub fn handle_request(store: &dyn KeyStore, request: &v1::Request) -> v1::Messag
     };
     result.unwrap_or_else(|error| v1::Message::Error {
         reason: error.reason().name().to_owned(),
-        message: error.with_sources(),
+        message: error_chain(&error),
         retry_after_seconds: None,
     })
 }

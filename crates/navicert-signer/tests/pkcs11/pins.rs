@@ -6,7 +6,7 @@ use navicert_signer::pin::{NoPin, PinError, PinPrompt, PinProvider};
 use navicert_signer::pkcs11::{self, PinState, Pkcs11Module};
 use navicert_signer::{Input, Key, Scheme, SignError};
 use navicert_testkit::{Ca, KeyKind, SoftHsm};
-use navicert_types::Secret;
+use navicert_types::{Secret, error_chain};
 
 use crate::support::{CountingPin, PIN, TokenProcess, with_token};
 
@@ -65,7 +65,7 @@ fn missing_pin_error_names_the_remedies() {
         let (_, key) = pkcs11::open(&process.select("pkcs11:id=%01"), Arc::new(NoPin)).unwrap();
         let error = key.sign(SCHEME, Input::Message(b"message")).unwrap_err();
         assert!(matches!(error, SignError::PinNeeded { .. }), "{error:?}");
-        assert!(error.with_sources().contains("NAVICERT_PINENTRY"), "{}", error.with_sources());
+        assert!(error_chain(&error).contains("NAVICERT_PINENTRY"), "{}", error_chain(&error));
     });
 }
 

@@ -8,6 +8,7 @@ use navicert_signer::remote::wire::sample_message;
 use navicert_signer::remote::{ExecSigner, ExecSignerSettings, SignerProtocol};
 use navicert_signer::{Input, Scheme, SignError};
 use navicert_testkit::KeyKind;
+use navicert_types::error_chain;
 
 use crate::support::{FAKE, FakeSigner, V1ALPHA1, allowing, configuration};
 
@@ -31,7 +32,7 @@ fn unlisted_module_is_rejected() {
         let settings =
             || ExecSignerSettings { configuration: configuration(&[pairs]), ..fake.settings(V1ALPHA1) };
         let error = ExecSigner::connect(settings()).unwrap_err();
-        assert!(error.is_denied() && error.with_sources().contains("/evil.so"), "{}", error.with_sources());
+        assert!(error.is_denied() && error_chain(&error).contains("/evil.so"), "{}", error_chain(&error));
         let other = ExecSignerSettings { policy: allowing(FAKE, &[Path::new("/good.so")]), ..settings() };
         assert!(ExecSigner::connect(other).unwrap_err().is_denied());
         let listed = ExecSignerSettings { policy: allowing(FAKE, &[Path::new("/evil.so")]), ..settings() };

@@ -76,12 +76,7 @@ async fn a_client_certificate_is_refused_with_its_alert_on_cue() {
     let client = HttpClient::with_identity(&ca, &ca.client("ann").issue());
     api.refuse_client_certificates(Some(CertificateError::Expired));
     let error = client.get(&api.url_of("/api")).await.unwrap_err();
-    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(&*error);
-    let mut text = String::new();
-    while let Some(error) = source {
-        text = format!("{text}: {error}");
-        source = error.source();
-    }
+    let text = navicert_types::error_chain(&*error);
     assert!(text.contains("CertificateExpired"), "{text}");
     api.refuse_client_certificates(None);
     assert_eq!(client.get(&api.url_of("/api")).await.unwrap().status, 200);

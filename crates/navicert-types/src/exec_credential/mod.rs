@@ -184,10 +184,10 @@ pub struct ExecCredentialStatus {
 pub enum DecodeError {
     /// Not JSON, or not an object with `apiVersion` and `kind`.
     #[error("couldn't get version/kind; json parse error: {0}")]
-    Json(#[source] Diagnostic),
+    Json(Diagnostic),
     /// Not YAML.
     #[error("yaml: {0}")]
-    Yaml(#[source] Diagnostic),
+    Yaml(Diagnostic),
     /// `apiVersion` is missing; the output may be empty.
     // C331
     #[error("no apiVersion (empty output?)")]
@@ -204,8 +204,8 @@ pub enum DecodeError {
         api_version: String,
     },
     /// Fields of the wrong type or invalid times.
-    #[error("{0}")]
-    Fields(#[source] Diagnostics),
+    #[error(transparent)]
+    Fields(Diagnostics),
 }
 
 /// The supported versions, for messages.

@@ -10,6 +10,7 @@ use navicert_client::transport::{self, Transport, TransportError};
 use navicert_plugin::foreground;
 use navicert_server::gateway::child_kubeconfig::{self, ContextNames};
 use navicert_server::gateway::{self, Gateway, GatewayError, GatewaySettings, RunningGateway};
+use navicert_types::error_chain;
 use serde_json::json;
 
 use crate::args::run::{AccessArgs, GatewayArgs};
@@ -17,7 +18,7 @@ use crate::command::connect::policy;
 use crate::command::kubeconfig::selected;
 use crate::env::Environment;
 use crate::exit::Exit;
-use crate::output::{Failure, Output, with_sources};
+use crate::output::{Failure, Output};
 
 /// Starts a gateway, prints the path of its kubeconfig and serves until a signal.
 pub(crate) fn run(
@@ -111,7 +112,7 @@ impl Access {
             },
             ..GatewaySettings::default()
         };
-        let failed = |error: GatewayError| Failure::bad_input(with_sources(&error));
+        let failed = |error: GatewayError| Failure::bad_input(error_chain(&error));
         let gateway = Gateway::open(upstream, &settings, &self.base).map_err(failed)?;
         gateway.start().map_err(|source| failed(GatewayError::Listen(source)))
     }
@@ -134,14 +135,14 @@ impl Access {
             transport::TransportEnvironment::read(|name| environment.variable(name)?.into_string().ok());
         let upstream =
             transport::connect(&self.effective, &exec::ExecSettings::default(), &around, &variables)
-                .map_err(|error| Failure::bad_input(with_sources(&error)))?;
+                .map_err(|error| Failure::bad_input(error_chain(&error)))?;
         if asks {
             let asked = navicert_client::credential::block_on(
                 upstream.prepare(navicert_client::credential::RequestOrigin::Foreground),
             );
             asked.map_err(|error: TransportError| Failure::Message {
                 exit: Exit::No,
-                text: with_sources(&error),
+                text: error_chain(&error),
             })?;
         }
         Ok(upstream)

@@ -18,12 +18,12 @@ use navicert_image::reload::{LoadError, load};
 use navicert_image::service_account::{PodRef, PullIdentity, ServiceAccounts};
 use navicert_image::{Profile, Repository};
 use navicert_plugin::ProcessRunner;
-use navicert_types::{Secret, SystemClock};
+use navicert_types::{Secret, SystemClock, error_chain};
 
 use crate::args::image::{AccountArgs, ImageVerb, ProviderArgs};
 use crate::env::Environment;
 use crate::exit::Exit;
-use crate::output::{Failure, Output, with_sources};
+use crate::output::{Failure, Output};
 use api_server::ApiServer;
 
 /// Dispatches to the verb.
@@ -112,7 +112,7 @@ fn report_load_error(error: &LoadError, output: &mut Output) -> Failure {
             errors.problems().iter().for_each(|problem| output.error(&problem.to_string()));
             Failure::AlreadyReported(Exit::BadInput)
         }
-        error => Failure::bad_input(with_sources(error)),
+        error => Failure::bad_input(error_chain(error)),
     }
 }
 

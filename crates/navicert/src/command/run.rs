@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use navicert_client::exec::interactive::{ProcessTerminal, Terminal};
 use navicert_plugin::{Command, PermitError, Policy, ResolveError, RunError, foreground};
+use navicert_types::error_chain;
 
 use crate::args::run::{GatewayChoice, RunArgs};
 use crate::command::gateway::{Access, spawn_guard};
 use crate::env::Environment;
 use crate::exit::Exit;
-use crate::output::{Failure, Output, with_sources};
+use crate::output::{Failure, Output};
 
 /// Variables for credential plugins and signers, which are removed from the command's environment.
 const PLUGIN_VARIABLES: [&str; 3] =
@@ -91,7 +92,7 @@ fn permit_failure(error: &PermitError) -> Failure {
         PermitError::Denied(_) => Exit::Denied,
         _ => Exit::Usage,
     };
-    Failure::Message { exit, text: with_sources(error) }
+    Failure::Message { exit, text: error_chain(error) }
 }
 
 fn start_failure(error: &RunError) -> Failure {
@@ -99,7 +100,7 @@ fn start_failure(error: &RunError) -> Failure {
         RunError::NotFound { .. } | RunError::InterpreterNotFound { .. } => Exit::NOT_FOUND,
         _ => Exit::NOT_EXECUTABLE,
     };
-    Failure::Message { exit, text: with_sources(error) }
+    Failure::Message { exit, text: error_chain(error) }
 }
 
 /// Lets credential plugins use the terminal only until the command starts.

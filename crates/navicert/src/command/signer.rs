@@ -13,7 +13,7 @@ use navicert_signer::SignError;
 use navicert_signer::error::Reason;
 use navicert_signer::pkcs11::KeySelection;
 use navicert_signer::program::SignerEnvironment;
-use navicert_types::{SystemClock, redact};
+use navicert_types::{SystemClock, error_chain, redact};
 
 use crate::args::signer::SignerVerb;
 use crate::env::Environment;
@@ -40,11 +40,8 @@ pub(crate) fn run(
 /// The key a URI on the command line selects.
 fn selection(uri: &str, default_module: Option<&Path>) -> Result<KeySelection, Failure> {
     let configuration = BTreeMap::from([("uri".to_owned(), uri.to_owned())]);
-    KeySelection::read(&configuration, default_module).map_err(|error| {
-        let behind =
-            std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
-        Failure::Message { exit: Exit::Usage, text: format!("{error}{behind}") }
-    })
+    KeySelection::read(&configuration, default_module)
+        .map_err(|error| Failure::Message { exit: Exit::Usage, text: error_chain(&error) })
 }
 
 /// The error message with its exit code.
@@ -54,5 +51,5 @@ fn failure(error: &SignError) -> Failure {
         _ if matches!(error, SignError::Module { .. }) => Exit::BadInput,
         _ => Exit::No,
     };
-    Failure::Message { exit, text: redact::terminal(&error.with_sources()).into_owned() }
+    Failure::Message { exit, text: redact::terminal(&error_chain(error)).into_owned() }
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use navicert_client::in_cluster;
 use navicert_client::kubeconfig::{Effective, OsFileSystem};
-use navicert_client::transport;
+use navicert_client::transport::{self, TransportError};
 use navicert_client::whoami::{SelfSubjectReview, WhoamiError, whoami};
-use navicert_types::redact;
+use navicert_types::{error_chain, redact};
 use serde_json::{Map, Value, json};
 
 use super::connect;
@@ -30,8 +30,7 @@ pub(crate) fn run(
         let mut seconds = tokio::time::interval(Duration::from_secs(1));
         for time in 1..=args.times {
             seconds.tick().await;
-            let review =
-                whoami(&transport).await.map_err(|error| failure(exit(&error), &error, &effective))?;
+            let review = whoami(&transport).await.map_err(|error| request_failure(&error, &effective))?;
             if output.is_json() {
                 output.json(&as_json(&review))?;
             } else if args.times > 1 {
@@ -77,18 +76,24 @@ fn exit(error: &WhoamiError) -> Exit {
     }
 }
 
+/// The error of a request, with the command that fixes or diagnoses it.
+fn request_failure(error: &WhoamiError, effective: &Effective) -> Failure {
+    match slow_signer(error) {
+        Some(text) => Failure::Message { exit: exit(error), text },
+        None => failure(exit(error), error, effective),
+    }
+}
+
+/// The message for a signer that is too slow: the command that asks for the PIN beforehand.
+fn slow_signer(error: &WhoamiError) -> Option<String> {
+    let WhoamiError::Transport(TransportError::SlowSigner { .. }) = error else { return None };
+    Some(format!("{}; `navicert signer serve` asks for it once", redact::terminal(&error_chain(error))))
+}
+
 /// The error message, with the command that diagnoses it.
 fn failure(exit: Exit, error: &dyn std::error::Error, effective: &Effective) -> Failure {
     let context = effective.context.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
-    let mut text = error.to_string();
-    let mut behind = error.source();
-    while let Some(source) = behind {
-        let more = source.to_string();
-        if !text.contains(&more) {
-            let _ = write!(text, ": {more}");
-        }
-        behind = source.source();
-    }
+    let text = error_chain(error);
     let text = format!("{}; run `navicert doctor{context}` to diagnose", redact::terminal(&text));
     Failure::Message { exit, text }
 }
@@ -131,4 +136,16 @@ fn as_json(review: &SelfSubjectReview) -> Value {
         "metadata": {},
         "status": {"userInfo": info},
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_signer_is_reported_with_the_command_that_logs_in_beforehand() {
+        let slow = TransportError::SlowSigner { name: "api.example".to_owned(), seconds: 40 };
+        let text = slow_signer(&WhoamiError::Transport(slow)).unwrap();
+        assert!(text.contains("signing took 40 s") && text.contains("`navicert signer serve`"), "{text}");
+    }
 }

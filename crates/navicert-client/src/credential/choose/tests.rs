@@ -114,7 +114,7 @@ fn rejects_combinations_that_are_not_allowed() {
         ),
         (
             "{client-certificate: tls.crt, client-key: missing}",
-            "unable to read client-key /no-such-root/missing",
+            "unable to read client-key /no-such-root/missing: entity not found",
         ),
         (
             "{client-certificate: tls.key, client-key: tls.key}",
@@ -127,7 +127,11 @@ fn rejects_combinations_that_are_not_allowed() {
         ),
     ];
     for (user, expected) in rows {
-        assert_eq!(choose_source("https://h", user).1.unwrap_err().to_string(), expected, "{user}");
+        assert_eq!(
+            navicert_types::error_chain(&choose_source("https://h", user).1.unwrap_err()),
+            expected,
+            "{user}"
+        );
     }
     assert!(
         choose_source("https://h", "{exec: {command: p, apiVersion: v9}}")

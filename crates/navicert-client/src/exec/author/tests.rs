@@ -33,7 +33,7 @@ fn invalid_input_is_rejected_with_client_go_messages() {
         (r#"{"kind":"ExecCredential","apiVersion":"x/v1"}"#, "got ExecCredential.x"),
     ];
     for (text, got) in cases {
-        let error = read(text).unwrap_err().to_string();
+        let error = navicert_types::error_chain(&read(text).unwrap_err());
         assert_eq!(
             error,
             format!("invalid group/kind: wanted ExecCredential.client.authentication.k8s.io, {got}")
@@ -41,13 +41,8 @@ fn invalid_input_is_rejected_with_client_go_messages() {
     }
     let proxy =
         read(&exec_info(r#""cluster":{"server":"s","proxy-url":"http://[::1","config":null},"#)).unwrap();
-    assert!(
-        proxy
-            .cluster()
-            .unwrap_err()
-            .to_string()
-            .starts_with("cannot create rest.Config: cannot parse proxy URL: ")
-    );
+    let error = navicert_types::error_chain(&proxy.cluster().unwrap_err());
+    assert!(error.starts_with("cannot create rest.Config: cannot parse proxy URL: "), "{error}");
 }
 
 // C603, C604
@@ -113,7 +108,7 @@ fn response_is_one_line_in_the_requested_version_and_not_written_if_clients_woul
         ),
     ] {
         let mut stdout = Vec::new();
-        assert_eq!(response.write(&input, &mut stdout).unwrap_err().to_string(), expected);
+        assert_eq!(navicert_types::error_chain(&response.write(&input, &mut stdout).unwrap_err()), expected);
         assert!(stdout.is_empty());
     }
 }

@@ -24,7 +24,9 @@ fn run_64_requests(script: Script) -> (Fixture, Vec<Result<String, String>>) {
                     let first = pending.as_mut().poll(&mut Context::from_waker(Waker::noop()));
                     assert!(first.is_pending());
                     all_polled.wait();
-                    block_on(pending).map(|credential| bearer(&credential)).map_err(|error| error.to_string())
+                    block_on(pending)
+                        .map(|credential| bearer(&credential))
+                        .map_err(|error| navicert_types::error_chain(&error))
                 })
             })
             .collect();

@@ -152,12 +152,14 @@ fn current(authenticator: &Authenticator) -> Result<String, String> {
 
 fn current_as(authenticator: &Authenticator, origin: RequestOrigin) -> Result<String, String> {
     let result: Result<Arc<Credential>, CredentialError> = block_on(authenticator.get(origin));
-    result.map(|credential| bearer(&credential)).map_err(|error| error.to_string())
+    result.map(|credential| bearer(&credential)).map_err(|error| navicert_types::error_chain(&error))
 }
 
 fn reject(authenticator: &Authenticator, generation: Generation) -> Result<Option<String>, String> {
     let result = block_on(authenticator.refresh_rejected(generation, Rejection::Unauthorized(None)));
-    result.map(|found| found.map(|credential| bearer(&credential))).map_err(|error| error.to_string())
+    result
+        .map(|found| found.map(|credential| bearer(&credential)))
+        .map_err(|error| navicert_types::error_chain(&error))
 }
 
 fn generation(authenticator: &Authenticator) -> Generation {

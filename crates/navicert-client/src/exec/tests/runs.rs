@@ -57,7 +57,7 @@ fn cluster_info_is_the_effective_cluster_with_the_ca_file_read_in() {
             && exec_info(&selected).expose().contains("\"config\":null")
     );
     selected.cluster.certificate_authority = "/no-such-root/missing".into();
-    let error = Plugin::from_effective(&selected, &files).unwrap_err().to_string();
+    let error = navicert_types::error_chain(&Plugin::from_effective(&selected, &files).unwrap_err());
     assert!(error.starts_with("failed to load CA bundle for execProvider: "), "{error}");
 }
 
@@ -260,8 +260,9 @@ fn invalid_output_is_rejected_with_client_go_messages_and_never_printed() {
     for (stdout, expected) in cases {
         let fixture = Fixture::new([Script::prints(stdout.clone())]);
         let error = block_on(fixture.shell_authenticator().get(RequestOrigin::Background)).unwrap_err();
-        assert!(error.to_string().starts_with(&expected), "{stdout}: {error}");
-        assert!(!format!("{error} {error:?}").contains("c4nary"), "{error:?}");
+        let text = navicert_types::error_chain(&error);
+        assert!(text.starts_with(&expected), "{stdout}: {text}");
+        assert!(!format!("{text} {error:?}").contains("c4nary"), "{error:?}");
     }
     for good in [
         format!("apiVersion: {v1}\nstatus: {{token: a1}}\n"),
@@ -337,7 +338,7 @@ proptest::proptest! {
         let text = format!("{start}{before}c4nary{after}");
         for stdout in [text.as_bytes(), bytes.as_slice(), &[text.as_bytes(), &bytes].concat()] {
             if let Err(error) = response::read(stdout, ExecVersion::V1) {
-                let shown = format!("{error} {error:?}");
+                let shown = format!("{} {error:?}", navicert_types::error_chain(&error));
                 proptest::prop_assert!(!shown.contains("c4nary"), "{}", shown);
             }
             let _ = response::status_message(stdout);

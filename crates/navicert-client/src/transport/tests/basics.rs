@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::support::{
-    ScriptedSource, bearer, certificate, error_chain, fixture, request, rig_with, settings, text,
+    ScriptedSource, bearer, certificate, fixture, request, rig_with, settings, shown, text,
 };
 use crate::transport::{Body, Impersonation, TransportError, TransportSettings, Trust};
 
@@ -225,7 +225,7 @@ async fn only_the_configured_authority_is_trusted_unless_verification_is_off() {
         rig_with(TransportSettings { trust, ..settings(&api, &ca) }, ScriptedSource::new([bearer("t")]))
     };
     let error = with(Trust::Pem(stranger.pem().into_bytes())).get("/version").await.unwrap_err();
-    assert!(error_chain(&error).contains("UnknownIssuer"), "{}", error_chain(&error));
+    assert!(shown(&error).contains("UnknownIssuer"), "{}", shown(&error));
     assert_eq!(with(Trust::Insecure).read("/version").await.0, 200);
 }
 
@@ -407,21 +407,21 @@ async fn errors_contain_no_secret() {
     let api = ApiServer::start(&ca);
     api.answer("/cut", Answer::cut(navicert_testkit::Cut::Reset));
     let source = ScriptedSource::new([bearer(&token)]);
-    let mut shown = String::new();
+    let mut texts = String::new();
     let good = fixture(&api, &ca, source.clone());
-    shown.push_str(&error_chain(&good.get("/cut").await.unwrap_err()));
-    shown.push_str(&format!("{:?}", good.transport));
+    texts.push_str(&shown(&good.get("/cut").await.unwrap_err()));
+    texts.push_str(&format!("{:?}", good.transport));
     let strange =
         TransportSettings { trust: Trust::Pem(Ca::new("other").pem().into_bytes()), ..settings(&api, &ca) };
-    shown.push_str(&error_chain(&rig_with(strange, source.clone()).get("/x").await.unwrap_err()));
+    texts.push_str(&shown(&rig_with(strange, source.clone()).get("/x").await.unwrap_err()));
     let proxy = crate::transport::Proxy::parse(&format!("http://ann:{password}@127.0.0.1:1")).unwrap();
     let proxied =
         TransportSettings { proxy: crate::transport::ProxyChoice::Always(proxy), ..settings(&api, &ca) };
     let proxied = rig_with(proxied, source.clone());
-    shown.push_str(&error_chain(&proxied.get("/x").await.unwrap_err()));
-    shown.push_str(&format!("{:?}", proxied.transport));
+    texts.push_str(&shown(&proxied.get("/x").await.unwrap_err()));
+    texts.push_str(&format!("{:?}", proxied.transport));
     source.fail_refreshes();
-    shown.push_str(&format!("{:?}", good.get("/x").await.unwrap().status()));
-    assert!(shown.contains("127.0.0.1:1"), "the errors were collected: {shown}");
-    canaries.assert_absent("errors and debug output", shown.as_bytes());
+    texts.push_str(&format!("{:?}", good.get("/x").await.unwrap().status()));
+    assert!(texts.contains("127.0.0.1:1"), "the errors were collected: {texts}");
+    canaries.assert_absent("errors and debug output", texts.as_bytes());
 }

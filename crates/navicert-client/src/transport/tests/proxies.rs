@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWrite
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-use super::support::{ScriptedSource, bearer, error_chain, rig_with, settings};
+use super::support::{ScriptedSource, bearer, rig_with, settings, shown};
 use crate::transport::{Proxy, ProxyChoice, ProxyEnvironment, TransportError, TransportSettings};
 
 /// A proxy on loopback that connects every client to one server, whatever target it requests, and records what it
@@ -213,9 +213,9 @@ async fn error_names_the_proxy_and_its_reason_without_its_password() {
             .await
             .unwrap_err();
         assert!(matches!(error, TransportError::Proxy { .. }), "{error:?}");
-        let shown = error_chain(&error);
-        assert!(shown.contains(expected) && shown.contains(&proxy.address.to_string()), "{shown}");
-        assert!(!shown.contains("hunter2"), "{shown}");
+        let text = shown(&error);
+        assert!(text.contains(expected) && text.contains(&proxy.address.to_string()), "{text}");
+        assert!(!text.contains("hunter2"), "{text}");
         assert!(api.connections().is_empty());
     }
 }

@@ -122,7 +122,8 @@ async fn no_request_is_sent_without_a_credential() {
     let ca = Ca::new("root");
     let api = server(&ca);
     let error = fixture(&api, &ca, ScriptedSource::new([])).get("/version").await.unwrap_err();
-    assert!(error.to_string().starts_with("getting credentials: "), "{error}");
+    let text = navicert_types::error_chain(&error);
+    assert!(text.starts_with("getting credentials: "), "{text}");
     assert!(api.connections().is_empty());
 }
 

@@ -207,12 +207,6 @@ pub(super) async fn text(response: Response<ResponseBody>) -> String {
 }
 
 /// An error with its debug output and all sources.
-pub(super) fn error_chain(error: &dyn std::error::Error) -> String {
-    let mut shown = format!("{error} {error:?}");
-    let mut source = error.source();
-    while let Some(error) = source {
-        shown.push_str(&format!("; {error}"));
-        source = error.source();
-    }
-    shown
+pub(super) fn shown(error: &dyn std::error::Error) -> String {
+    format!("{} {error:?}", navicert_types::error_chain(error))
 }

@@ -1,27 +1,14 @@
 //! TLS: key kinds, versions, client certificates, resumption.
 
-use std::error::Error;
 use std::sync::Arc;
 
-use navicert_types::Timestamp;
 use navicert_types::clock::ManualClock;
+use navicert_types::{Timestamp, error_chain};
 use rustls::ProtocolVersion;
 use rustls::version::{TLS12, TLS13};
 
 use super::*;
 use crate::ca::KeyKind;
-use crate::http_client::BoxError;
-
-/// Everything an error and its sources say.
-fn whole(error: &BoxError) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text = format!("{text}: {error}");
-        source = Error::source(error);
-    }
-    text
-}
 
 #[tokio::test]
 async fn handshakes_succeed_for_every_key_kind_on_both_sides_in_both_versions() {
@@ -54,7 +41,7 @@ async fn unsupported_tls_version_fails_and_is_recorded() {
         let server = HttpServer::builder().tls_versions(&[speaks]).start(&ca);
         let error =
             HttpClient::with_versions(&ca, None, &[offered]).get(&server.url_of("/")).await.unwrap_err();
-        assert!(whole(&error).contains("ProtocolVersion"), "{}", whole(&error));
+        assert!(error_chain(&*error).contains("ProtocolVersion"), "{}", error_chain(&*error));
         let log = server.wait_until("a failed handshake", |log| !log.handshake_failures.is_empty()).await;
         assert!(log.requests.is_empty());
     }
@@ -95,7 +82,7 @@ async fn client_certificates_are_ignored_requested_optional_or_required() {
                 assert_eq!(seen.as_deref(), name, "{auth:?}");
             }
             Err(text) => {
-                let error = whole(&reply.unwrap_err());
+                let error = error_chain(&*reply.unwrap_err());
                 assert!(error.contains(text), "{auth:?} {identity:?}: {error}");
                 server.wait_until("a failed handshake", |log| log.handshake_failures.len() == 1).await;
             }
@@ -114,7 +101,7 @@ async fn certificate_validity_is_checked_against_the_test_clock() {
     let client = HttpClient::with_identity(&ca, &brief);
     client.get(&server.url_of("/")).await.unwrap();
     clock.advance(std::time::Duration::from_secs(61));
-    assert!(whole(&client.get(&server.url_of("/")).await.unwrap_err()).contains("CertificateExpired"));
+    assert!(error_chain(&*client.get(&server.url_of("/")).await.unwrap_err()).contains("CertificateExpired"));
 }
 
 #[tokio::test]
@@ -159,13 +146,13 @@ async fn another_certificate_is_presented_from_the_next_handshake_on() {
     client.get(&server.url_of("/")).await.unwrap();
     server.present(&new.server().issue());
     assert!(
-        whole(&HttpClient::trusting(&ca).get(&server.url_of("/")).await.unwrap_err())
+        error_chain(&*HttpClient::trusting(&ca).get(&server.url_of("/")).await.unwrap_err())
             .contains("UnknownIssuer")
     );
     HttpClient::trusting(&new).get(&server.url_of("/")).await.unwrap();
     server.present(&new.server_without_names().name("elsewhere.test").issue());
     let error = HttpClient::trusting(&new).get(&server.url_of("/")).await.unwrap_err();
-    assert!(whole(&error).contains("not valid for name"), "{}", whole(&error));
+    assert!(error_chain(&*error).contains("not valid for name"), "{}", error_chain(&*error));
 }
 
 #[tokio::test]
@@ -177,5 +164,5 @@ async fn records_negotiated_server_name_and_protocol() {
     let tls = server.connections()[0].tls.clone().unwrap();
     assert_eq!((tls.server_name.as_deref(), tls.protocol.as_deref()), (Some("localhost"), Some("http/1.1")));
     let error = HttpClient::trusting(&ca).http2().get(&url).await.unwrap_err();
-    assert!(whole(&error).contains("NoApplicationProtocol"), "{}", whole(&error));
+    assert!(error_chain(&*error).contains("NoApplicationProtocol"), "{}", error_chain(&*error));
 }

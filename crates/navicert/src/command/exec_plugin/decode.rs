@@ -2,6 +2,7 @@
 //! caller provided.
 
 use navicert_client::exec::{ExecError, response};
+use navicert_types::error_chain;
 use navicert_types::exec_credential::ExecVersion;
 use serde_json::{Value, json};
 
@@ -12,7 +13,7 @@ pub(super) fn process(request: &Value) -> Result<Value, String> {
     let (api_version, stdout) = (text(request, "apiVersion")?, text(request, "stdout")?);
     let exit = request.get("exit").map_or(Some(0), Value::as_i64).and_then(|code| i32::try_from(code).ok());
     let exit = exit.ok_or("`exit` must be an exit code")?;
-    let refused = |error: &dyn ToString| Ok(json!({"ok": false, "error": error.to_string()}));
+    let refused = |error: &dyn std::error::Error| Ok(json!({"ok": false, "error": error_chain(error)}));
     let Some(version) = ExecVersion::from_api_version(api_version) else {
         return refused(&ExecError::InvalidVersion(api_version.to_owned()));
     };

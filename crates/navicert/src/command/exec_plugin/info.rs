@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use navicert_client::exec::Plugin;
 use navicert_client::exec::interactive::{self, StdinUse, Terminal};
 use navicert_client::kubeconfig::{self, KubeconfigSources, MemoryFileSystem, Overrides};
+use navicert_types::error_chain;
 use navicert_types::kubeconfig::Cluster;
 use serde_json::{Map, Value, json};
 
@@ -75,17 +76,18 @@ fn exec_info(config: &str) -> Result<Option<String>, String> {
     let files = MemoryFileSystem::new(ROOT, [(PathBuf::from("config"), config.as_bytes().to_vec())]);
     let sources = KubeconfigSources::list([PathBuf::from("config")]);
     let (_, effective) = kubeconfig::select(&sources, &Overrides::default(), Path::new(ROOT), &files)
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| error_chain(&error))?;
     if let Some(obstacle) = effective.obstacles(&files).first() {
         return Err(obstacle.to_string());
     }
-    let Some(plugin) = Plugin::from_effective(&effective, &files).map_err(|error| error.to_string())? else {
+    let Some(plugin) = Plugin::from_effective(&effective, &files).map_err(|error| error_chain(&error))?
+    else {
         return Ok(None);
     };
     let mode = effective.user.exec.as_ref().map(|exec| exec.interactive_mode.as_str()).unwrap_or_default();
     let interactive = interactive::decide(mode, &NoTerminal, &StdinUse::Free)
         .map_err(|error| format!("exec plugin cannot support interactive mode: {error}"))?;
-    let request = plugin.exec_info(interactive).map_err(|error| error.to_string())?;
+    let request = plugin.exec_info(interactive).map_err(|error| error_chain(&error))?;
     Ok(Some(request.expose().clone()))
 }
 

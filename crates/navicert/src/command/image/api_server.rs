@@ -11,7 +11,7 @@ use navicert_client::{exec, transport};
 use navicert_image::service_account::{
     PodRef, ServiceAccount, ServiceAccountToken, ServiceAccounts, TokenRequest,
 };
-use navicert_types::{Clock as _, SystemClock, Timestamp};
+use navicert_types::{Clock as _, SystemClock, Timestamp, error_chain};
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
@@ -20,7 +20,7 @@ use transport::{Body, Transport};
 use crate::args::image::{AccountArgs, NamespacedName};
 use crate::command::connect::policy;
 use crate::env::Environment;
-use crate::output::{Failure, with_sources};
+use crate::output::Failure;
 
 /// Timeout of one request.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -36,7 +36,7 @@ pub(super) struct ApiServer {
 impl ApiServer {
     /// Selects the context; does not connect yet.
     pub(super) fn connect(args: &AccountArgs, environment: &Environment) -> Result<Self, Failure> {
-        let failed = |error: &dyn std::error::Error| Failure::bad_input(with_sources(error));
+        let failed = |error: &dyn std::error::Error| Failure::bad_input(error_chain(error));
         let sources = KubeconfigSources::locate(
             args.kubeconfig.as_deref(),
             environment.kubeconfig.as_deref(),
@@ -48,7 +48,7 @@ impl ApiServer {
         let (_, effective) = selected.map_err(|error| {
             Failure::bad_input(format!(
                 "no API server for service accounts: {}; run `navicert kubeconfig check` for details",
-                with_sources(&error)
+                error_chain(&error)
             ))
         })?;
         let mut surroundings = exec::Surroundings::new(environment.inherited.clone());
@@ -85,7 +85,7 @@ impl ApiServer {
             None => request.body(Body::empty()).map_err(|error| error.to_string())?,
         };
         let exchange = async {
-            let response = self.transport.send(request).await.map_err(|error| with_sources(&error))?;
+            let response = self.transport.send(request).await.map_err(|error| error_chain(&error))?;
             let (head, body) = response.into_parts();
             let body = Limited::new(body, MAX_RESPONSE_BYTES).collect().await;
             let body = body.map_err(|error| format!("failed to read the response: {error}"))?.to_bytes();

@@ -7,6 +7,7 @@ use navicert_image::config::{ConfigFile, ConfigStage, FieldErrorType, ImageConfi
 use navicert_image::docker_config::read_config_json;
 use navicert_image::response::Response;
 use navicert_image::{ImagePattern, Keyring, Location, Profile, RegistryCredential};
+use navicert_types::error_chain;
 use serde_json::{Map, Value, json};
 
 use super::profile;
@@ -37,7 +38,7 @@ pub(super) fn keyring(named: ProfileFlag, output: &mut Output) -> Result<Exit, F
         let keyring = if let Some(config) = request.get("docker_config").and_then(Value::as_str) {
             match read_config_json(config.as_bytes()) {
                 Ok(config) => Keyring::new(config, profile),
-                Err(error) => return Ok(json!({"credentials": [], "error": error.to_string()})),
+                Err(error) => return Ok(json!({"credentials": [], "error": error_chain(&error)})),
             }
         } else {
             let auths = request.get("auths").and_then(Value::as_object).ok_or("`auths` must be an object")?;
@@ -59,7 +60,7 @@ pub(super) fn response(output: &mut Output) -> Result<Exit, Failure> {
                 "cacheDuration": response.cache_duration.map(|duration| duration.to_string()),
                 "auth": response.auth.iter().map(|(key, found)| (key.clone(), credential_json(found))).collect::<Map<_, _>>(),
             }),
-            Err(error) => json!({"ok": false, "stage": error.stage().as_str(), "error": error.to_string()}),
+            Err(error) => json!({"ok": false, "stage": error.stage().as_str(), "error": error_chain(&error)}),
         })
     })
 }

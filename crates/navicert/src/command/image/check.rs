@@ -3,23 +3,24 @@
 
 use navicert_image::config::{ConfigFile, LintFinding, LintSeverity, lint, read_files};
 use navicert_plugin::{Command, Policy};
+use navicert_types::error_chain;
 use serde_json::{Value, json};
 
 use super::provider_paths;
 use crate::args::image::CheckArgs;
 use crate::env::Environment;
 use crate::exit::Exit;
-use crate::output::{Failure, Output, snippet, with_sources};
+use crate::output::{Failure, Output, snippet};
 
 /// Prints every finding; fails if one is an error.
 pub(super) fn run(args: &CheckArgs, environment: &Environment, output: &mut Output) -> Result<Exit, Failure> {
     let places = provider_paths(&args.providers, environment)?;
-    let files = read_files(&places.config).map_err(|error| Failure::bad_input(with_sources(&error)))?;
+    let files = read_files(&places.config).map_err(|error| Failure::bad_input(error_chain(&error)))?;
     let bin_dir = places.bin_dir.clone();
     let inherited = environment.inherited.clone();
     let executable = |name: &str| {
         let command = Command::new(bin_dir.join(name), inherited.clone());
-        Policy::AllowAll.permit(command).map(drop).map_err(|error| with_sources(&error))
+        Policy::AllowAll.permit(command).map(drop).map_err(|error| error_chain(&error))
     };
     let knows_programs = args.providers.bin_dir.is_some() || bin_dir.is_dir();
     let findings = lint(&files, knows_programs.then_some(&executable as &dyn Fn(&str) -> Result<(), String>));

@@ -11,7 +11,7 @@ use navicert_image::metrics::{MetricsEvent, MetricsRecorder};
 use navicert_image::provider::{Provider, ProviderOutcome, Providers};
 use navicert_image::socket::{DaemonVerb, call as ask_daemon};
 use navicert_image::{Location, Repository};
-use navicert_types::redact;
+use navicert_types::{error_chain, redact};
 use serde_json::{Value, json};
 
 use super::lookup::{NodeCredentials, attempt_json};
@@ -152,7 +152,7 @@ fn run_providers(
         let outcome = match outcome {
             ProviderOutcome::Skipped(reason) => json!({"result": "passed over", "reason": reason.to_string()}),
             ProviderOutcome::Failed(error) => {
-                json!({"result": "failed", "reason": error.to_string(), "stderr": error.stderr()})
+                json!({"result": "failed", "reason": error_chain(error), "stderr": error.stderr()})
             }
             ProviderOutcome::Answered(response) => json!({
                 "result": "answered",

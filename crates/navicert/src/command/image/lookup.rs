@@ -7,8 +7,8 @@ use navicert_image::auth_file::{AuthFile, write_private};
 use navicert_image::node_keyring::{NodeDirectories, NodeKeyring};
 use navicert_image::provider::{Attempt, Lookup};
 use navicert_image::{Keyring, Profile, lookup_all};
-use navicert_types::SystemClock;
 use navicert_types::redact::{self, REDACTED};
+use navicert_types::{SystemClock, error_chain};
 use serde_json::{Value, json};
 
 use super::{providers, pull_identity, repository};
@@ -28,7 +28,7 @@ pub(super) fn get(args: &GetArgs, environment: &Environment, output: &mut Output
     if output.is_json() {
         let attempts: Vec<Value> =
             attempts.iter().map(|attempt| attempt_json(attempt, args.show_secrets)).collect();
-        let errors: Vec<String> = lookup.errors().map(ToString::to_string).collect();
+        let errors: Vec<String> = lookup.errors().map(|error| error_chain(error)).collect();
         output.json(&json!({"image": image.as_str(), "credentials": attempts, "errors": errors}))?;
     } else {
         let lines = attempts.iter().map(|attempt| {
@@ -125,7 +125,7 @@ impl NodeCredentials {
 /// Prints the errors of a lookup, with the plugins' standard error.
 pub(super) fn print_errors(lookup: &Lookup, output: &mut Output) {
     for error in lookup.errors() {
-        output.warning(&error.to_string());
+        output.warning(&error_chain(error));
         error.stderr().lines().for_each(|line| output.note(&format!("  {line}")));
     }
 }

@@ -11,9 +11,9 @@ use navicert_image::docker_config::read_config_json;
 use navicert_image::response::Response;
 use navicert_image::{ImagePattern, Keyring, Location, Profile};
 use navicert_plugin::ProcessRunner;
-use navicert_types::SystemClock;
 use navicert_types::image_credential::WireVersion;
 use navicert_types::redact::{self, REDACTED};
+use navicert_types::{SystemClock, error_chain};
 use serde_json::{Value, json};
 
 use super::{profile, repository};
@@ -82,7 +82,7 @@ pub(super) fn response(args: &ResponseArgs, output: &mut Output) -> Result<Exit,
     let decoded = Response::decode_as(&text, &args.api_version);
     if output.is_json() {
         let stage = decoded.as_ref().err().map(|error| error.stage().as_str());
-        let message = decoded.as_ref().err().map(ToString::to_string);
+        let message = decoded.as_ref().err().map(|error| error_chain(error));
         output.json(&json!({"ok": decoded.is_ok(), "stage": stage, "error": message}))?;
     } else if let Ok(response) = &decoded {
         let duration =
@@ -100,7 +100,7 @@ pub(super) fn response(args: &ResponseArgs, output: &mut Output) -> Result<Exit,
             output.text(&format!("  {}  {user}\n", redact::terminal(key)))?;
         }
     } else if let Err(error) = &decoded {
-        output.error(&error.to_string());
+        output.error(&error_chain(error));
     }
     Ok(if decoded.is_ok() { Exit::Done } else { Exit::No })
 }

@@ -10,6 +10,7 @@ use navicert_image::docker_helper::{parse_mirrors, parse_scopes};
 use navicert_image::metrics::TextMetrics;
 use navicert_image::reload::Reloader;
 use navicert_image::socket::{DaemonReply, DaemonVerb, call};
+use navicert_types::error_chain;
 use serde_json::json;
 
 use super::{provider_paths, report_load_error, repository, settings};
@@ -17,7 +18,7 @@ use crate::args::image::{InvalidateArgs, MetricsArgs, ServeArgs};
 use crate::command::stop::StopSignals;
 use crate::env::Environment;
 use crate::exit::Exit;
-use crate::output::{Failure, Output, with_sources};
+use crate::output::{Failure, Output};
 
 /// Serves until SIGTERM or SIGINT.
 pub(super) fn serve(
@@ -43,10 +44,10 @@ pub(super) fn serve(
     let reloader =
         Reloader::open(&places.config, settings).map_err(|error| report_load_error(&error, output))?;
     if let Err(error) = reloader.providers().check_executables() {
-        output.warning(&with_sources(&error));
+        output.warning(&error_chain(&error));
     }
     let service = DaemonService::new(reloader, scopes, metrics, clock);
-    let daemon = Daemon::bind(&socket, service).map_err(|error| Failure::bad_input(with_sources(&error)))?;
+    let daemon = Daemon::bind(&socket, service).map_err(|error| Failure::bad_input(error_chain(&error)))?;
     let stop = StopSignals::new()
         .map_err(|error| Failure::bad_input(format!("failed to install signal handlers: {error}")))?;
     let socket_file = daemon.socket_file();

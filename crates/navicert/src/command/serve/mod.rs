@@ -29,7 +29,7 @@ pub(crate) fn run(args: &ServeArgs, environment: &Environment, output: &mut Outp
 
 /// An input file is invalid.
 fn bad_input(error: &dyn std::error::Error) -> Failure {
-    Failure::bad_input(crate::output::with_sources(error))
+    Failure::bad_input(navicert_types::error_chain(error))
 }
 
 fn usage_error(text: &str) -> Failure {

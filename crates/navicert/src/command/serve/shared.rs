@@ -27,7 +27,7 @@ use navicert_server::reload::{ReloadTask, Reloadable};
 use navicert_server::serving::{BindError, BoundListener, Server, ServerRuntime, ShutdownTiming};
 use navicert_server::settings::ServerSettings;
 use navicert_server::tls::{ServerTls, TlsFiles};
-use navicert_types::{Clock, SystemClock};
+use navicert_types::{Clock, SystemClock, error_chain};
 use serde_json::json;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
@@ -37,7 +37,7 @@ use crate::args;
 use crate::args::serve::{ClientAuthArgs, FilesArgs, SharedArgs};
 use crate::env::Environment;
 use crate::exit::Exit;
-use crate::output::{Failure, Output, with_sources};
+use crate::output::{Failure, Output};
 
 /// The parts every server shares.
 pub(super) struct ServerParts {
@@ -118,7 +118,7 @@ impl ConfigFiles {
         };
         AuthnReloader::open(self.sources, around).map_err(|error| match error {
             // These errors do not name the file or the flag that selected it.
-            AuthnLoadError::Config(error) => Failure::bad_input(format!("{named}: {}", with_sources(&error))),
+            AuthnLoadError::Config(error) => Failure::bad_input(format!("{named}: {}", error_chain(&error))),
             AuthnLoadError::Mismatch(_) => {
                 let told = error.to_string();
                 let way_out = "; it must equal an `issuer.url` of that file";
@@ -198,7 +198,7 @@ impl ServerParts {
         if let Err(error) = hide_memory() {
             tracing::warn!(event = "memory_protection_failed", %error, "failed to disable core dumps and memory access by other processes");
         }
-        let failed = |error: BindError| Failure::Message { exit: Exit::No, text: with_sources(&error) };
+        let failed = |error: BindError| Failure::Message { exit: Exit::No, text: error_chain(&error) };
         let bound = BoundListener::bind(self.listen).map_err(failed)?;
         let inspection = self.servers.health_listen.map(BoundListener::bind).transpose().map_err(failed)?;
         reloadables.extend(self.tls.clone().map(|tls| tls as _));

@@ -6,7 +6,7 @@ use navicert_signer::pkcs11::open;
 use navicert_signer::program::SignerEnvironment;
 use navicert_signer::remote::wire::sample_message;
 use navicert_signer::{Input, Scheme, SignError, SigningIdentity};
-use navicert_types::{Clock, SystemClock, redact};
+use navicert_types::{Clock, SystemClock, error_chain, redact};
 use serde_json::{Value, json};
 
 use super::{failure, selection};
@@ -63,7 +63,7 @@ fn as_text(
             Ok(microseconds) => {
                 writeln!(text, "  ok      {name}  {}.{:03} ms", microseconds / 1000, microseconds % 1000)
             }
-            Err(error) => writeln!(text, "  failed  {name}  {}", error.with_sources()),
+            Err(error) => writeln!(text, "  failed  {name}  {}", error_chain(error)),
         };
     }
     if !tried.iter().any(|(scheme, tried)| tried.is_ok() && scheme.is_in_tls13()) {
@@ -79,6 +79,6 @@ fn as_json(scheme: Scheme, tried: &Result<u128, SignError>) -> Value {
         Ok(microseconds) => {
             json!({"scheme": scheme.name(), "ok": true, "microseconds": u64::try_from(*microseconds).unwrap_or(u64::MAX)})
         }
-        Err(error) => json!({"scheme": scheme.name(), "ok": false, "error": error.with_sources()}),
+        Err(error) => json!({"scheme": scheme.name(), "ok": false, "error": error_chain(error)}),
     }
 }

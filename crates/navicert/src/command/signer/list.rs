@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use navicert_signer::pkcs11::{FoundKey, PinState, Pkcs11Module, Pkcs11Token, inventory, known_modules};
 use navicert_signer::program::SignerEnvironment;
-use navicert_types::redact;
+use navicert_types::{error_chain, redact};
 use serde_json::{Value, json};
 
 use crate::args::signer::ListArgs;
@@ -22,7 +22,7 @@ pub(super) fn run(args: &ListArgs, around: &SignerEnvironment, output: &mut Outp
             Ok((tokens, module)) => listed.push((module, tokens)),
             // A broken module on the default search path is only a warning: the user did not name it.
             Err(error) if named => return Err(super::failure(&error)),
-            Err(error) => output.warning(&redact::terminal(&error.with_sources())),
+            Err(error) => output.warning(&redact::terminal(&error_chain(&error))),
         }
     }
     let mut keys = 0;
