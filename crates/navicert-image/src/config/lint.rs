@@ -204,16 +204,15 @@ fn pattern_findings(text: &str) -> Vec<PatternFinding> {
     let Ok(location) = Location::parse(text.as_bytes()) else { return Vec::new() };
     let path = String::from_utf8_lossy(location.path()).into_owned();
     let host = String::from_utf8_lossy(location.host()).into_owned();
-    let scheme = text.split_once("://").map(|(_, rest)| rest.to_owned());
     let checks = [
-        scheme.map(|rest| {
+        text.contains("://").then(|| {
             (
                 "scheme",
                 "a pattern must not have a scheme; this never matches".to_owned(),
-                Some(format!("write `{rest}`")),
+                corrected(text).map(|pattern| format!("write `{pattern}`")),
             )
         }),
-        host_finding(&host, location.port()),
+        host_finding(text, &host, location.port()),
         path_finding(text, &path),
         breadth_finding(&host),
         address_finding(text, &host, location.port()),
@@ -223,17 +222,37 @@ fn pattern_findings(text: &str) -> Vec<PatternFinding> {
     checks.into_iter().flatten().take(if only_first { 1 } else { usize::MAX }).collect()
 }
 
-fn host_finding(host: &str, port: &[u8]) -> Option<PatternFinding> {
+/// The pattern without what no image has: a scheme, user info, upper case in the host, globs in the path. `None` if
+/// nothing of a host is left. User info may be a password and must not be repeated in a hint.
+fn corrected(text: &str) -> Option<String> {
+    let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    let (authority, path) = match rest.split_once('/') {
+        Some((authority, path)) => (authority, format!("/{path}")),
+        None => (rest, String::new()),
+    };
+    let host = authority.rsplit('@').next().unwrap_or_default().to_lowercase();
+    let host = if host == "index.docker.io" { "docker.io" } else { &host };
+    let path = match path.split_once('*') {
+        Some(("/", _)) => "",
+        Some((before, _)) => before,
+        None => path.as_str(),
+    };
+    (!host.is_empty()).then(|| format!("{host}{path}"))
+}
+
+fn host_finding(text: &str, host: &str, port: &[u8]) -> Option<PatternFinding> {
     let never = |message: &str, hint: Option<&str>| {
         Some(("never-matches", message.to_owned(), hint.map(str::to_owned)))
     };
+    let suggestion = || corrected(text).map(|pattern| format!("write `{pattern}`"));
     let labels: Vec<&str> = host.split('.').collect();
     let is_bracketed = host.starts_with('[');
     match host {
         "" => never("an empty pattern matches no image", None),
         "index.docker.io" => never(
             "Docker Hub images are normalized to `docker.io/…` before matching; this never matches",
-            Some("write `docker.io`"),
+            suggestion().as_deref(),
         ),
         _ if is_bracketed => None,
         _ if labels.iter().any(|label| label.is_empty()) => {
@@ -254,7 +273,7 @@ fn host_finding(host: &str, port: &[u8]) -> Option<PatternFinding> {
             "upper-case-host",
             "hosts are compared case-sensitively; this matches only images written in the same case"
                 .to_owned(),
-            Some(format!("write `{}`", host.to_lowercase())),
+            suggestion(),
         )),
         _ if port == b"443" => Some((
             "port-443",
@@ -268,13 +287,9 @@ fn host_finding(host: &str, port: &[u8]) -> Option<PatternFinding> {
 fn path_finding(text: &str, path: &str) -> Option<PatternFinding> {
     let never = |message: &str, hint: Option<String>| Some(("never-matches", message.to_owned(), hint));
     if path.contains('*') {
-        let plain = text.split('*').next().unwrap_or_default().trim_end_matches('/').to_owned();
         let message = "`*` in a path is an ordinary character; this never matches";
-        return Some((
-            "glob-in-path",
-            message.to_owned(),
-            Some(format!("paths match by prefix: write `{plain}`")),
-        ));
+        let hint = corrected(text).map(|pattern| format!("paths match by prefix: write `{pattern}`"));
+        return Some(("glob-in-path", message.to_owned(), hint));
     }
     if path.chars().any(char::is_uppercase) {
         return never("repository names are lowercase; this never matches", None);
@@ -330,5 +345,47 @@ impl fmt::Display for LintFinding {
         }
         write!(f, ": {} [{}]", self.message, self.rule)?;
         self.hint.as_ref().map_or(Ok(()), |hint| write!(f, "; {hint}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // I79, I265
+    #[test]
+    fn every_suggested_pattern_is_free_of_the_mistakes_it_corrects() {
+        for (written, expected) in [
+            (
+                "123456789012.dkr.ecr.eu-west-1.amazonaws.com/*",
+                "123456789012.dkr.ecr.eu-west-1.amazonaws.com",
+            ),
+            ("*.dkr.ecr.*.amazonaws.com/*", "*.dkr.ecr.*.amazonaws.com"),
+            ("registry.example/team/*", "registry.example/team/"),
+            ("registry.example:5000/team-*/x", "registry.example:5000/team-"),
+            ("https://registry.example/*", "registry.example"),
+            ("https://ann:canary@registry.example/app", "registry.example/app"),
+            ("ann:canary@registry.example/*", "registry.example"),
+            ("https://Registry.example", "registry.example"),
+            ("Registry.example/team", "registry.example/team"),
+            ("index.docker.io/library/*", "docker.io/library/"),
+        ] {
+            let findings = pattern_findings(written);
+            let hints: Vec<&str> = findings.iter().filter_map(|(_, _, hint)| hint.as_deref()).collect();
+            assert!(!hints.is_empty(), "{written}");
+            for hint in hints {
+                assert!(hint.ends_with(&format!("write `{expected}`")), "{written}: {hint}");
+            }
+            assert!(pattern_findings(expected).is_empty(), "{expected}: {:?}", pattern_findings(expected));
+        }
+    }
+
+    #[test]
+    fn pattern_without_a_host_gets_no_empty_suggestion() {
+        for written in ["/*", "https://", "https:///*"] {
+            for (_, _, hint) in pattern_findings(written) {
+                assert!(hint.as_deref().is_none_or(|hint| !hint.contains("``")), "{written}: {hint:?}");
+            }
+        }
     }
 }

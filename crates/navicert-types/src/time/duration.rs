@@ -6,7 +6,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::decode::{Decode, Decoder};
-use crate::tree::Node;
+use crate::diagnostic::DiagnosticKind;
+use crate::tree::{Node, Number, Value};
 
 /// A span of time in nanoseconds, written as Go writes it.
 ///
@@ -199,6 +200,18 @@ impl fmt::Display for Decimal {
 
 impl Decode for Duration {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
+        if let Value::Number(number) = &node.value {
+            // Quotes alone would not help: what is missing is the unit.
+            let hint = match number {
+                Number::Integer(value @ 1..=1_000_000) => {
+                    format!("add the unit: `{value}s`, `{value}m` or `{value}h`")
+                }
+                _ => "write a number with its unit, such as `30s`, `10m` or `12h`".to_owned(),
+            };
+            let message = "expected a duration, found a number".to_owned();
+            decoder.report(node.span, DiagnosticKind::WrongType, message, Some(hint));
+            return None;
+        }
         let text = String::decode(node, decoder)?;
         text.parse()
             .map_err(|error: DurationError| decoder.report_invalid_value(node, error.to_string()))
@@ -323,8 +336,28 @@ mod tests {
         );
         assert_eq!(
             read("[60]").unwrap_err(),
-            "[0]: expected a string, found a number (line 1, column 2); put the value in quotes"
+            "[0]: expected a duration, found a number (line 1, column 2); add the unit: `60s`, `60m` or `60h`"
         );
+        assert_eq!(
+            read("[1.5]").unwrap_err(),
+            "[0]: expected a duration, found a number (line 1, column 2); write a number with its unit, such as \
+             `30s`, `10m` or `12h`"
+        );
+    }
+
+    #[test]
+    fn every_duration_that_a_hint_suggests_is_valid() {
+        for number in ["12", "1000000", "1000001", "9223372036854775807", "1.5", "0", "-3"] {
+            let node = crate::tree::parse(number.as_bytes(), crate::tree::Syntax::Yaml).unwrap();
+            let errors =
+                crate::decode::decode::<Duration>(&node, crate::decode::DecodeMode::Strict).unwrap_err();
+            let hint = errors.into_iter().next().unwrap().hint.unwrap();
+            let suggested: Vec<&str> = hint.split('`').skip(1).step_by(2).collect();
+            assert_eq!(suggested.len(), 3, "{hint}");
+            for text in suggested {
+                assert!(text.parse::<Duration>().is_ok(), "{number}: {hint}");
+            }
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use navicert_image::{Location, Repository};
 use navicert_types::{error_chain, redact};
 use serde_json::{Value, json};
 
-use super::lookup::{NodeCredentials, attempt_json};
+use super::lookup::{NodeCredentials, attempts_json};
 use super::{provider_paths, pull_identity, recorded_providers, repository};
 use crate::args::image::ExplainArgs;
 use crate::env::Environment;
@@ -166,7 +166,7 @@ fn run_providers(
         };
         (name.to_owned(), outcome)
     });
-    (outcomes.collect(), node.attempts(&lookup).iter().map(|attempt| attempt_json(attempt, false)).collect())
+    (outcomes.collect(), attempts_json(&node.attempts(&lookup), false))
 }
 
 fn render(report: &Value) -> String {
@@ -276,16 +276,17 @@ fn render_attempts(report: &Value, out: &mut String) {
         let text = |name: &str| {
             redact::terminal(attempt.get(name).and_then(Value::as_str).unwrap_or_default()).into_owned()
         };
-        let hash: String = text("hash").chars().take(12).collect();
+        let same = attempt.get("sameAsAttempt").and_then(Value::as_u64);
         let account = text("serviceAccount");
         let _ = writeln!(
             out,
-            "attempt {}  {} under key {} from {}{} (hash {hash})",
+            "attempt {}  {} under key {} from {}{}{}",
             number + 1,
             text("username"),
             text("key"),
             text("provider"),
             if account.is_empty() { account } else { format!(", only for pods of {account}") },
+            same.map(|earlier| format!(" (same credential as attempt {earlier})")).unwrap_or_default(),
         );
     }
 }

@@ -26,8 +26,7 @@ pub(super) fn get(args: &GetArgs, environment: &Environment, output: &mut Output
     let node = NodeCredentials::read(args.kubelet_root_dir.as_deref(), providers.profile(), environment);
     let attempts = node.attempts(&lookup);
     if output.is_json() {
-        let attempts: Vec<Value> =
-            attempts.iter().map(|attempt| attempt_json(attempt, args.show_secrets)).collect();
+        let attempts = attempts_json(&attempts, args.show_secrets);
         let errors: Vec<String> = lookup.errors().map(|error| error_chain(error)).collect();
         output.json(&json!({"image": image.as_str(), "credentials": attempts, "errors": errors}))?;
     } else {
@@ -130,15 +129,21 @@ pub(super) fn print_errors(lookup: &Lookup, output: &mut Output) {
     }
 }
 
-/// One credential as JSON.
-pub(super) fn attempt_json(attempt: &Attempt<'_>, show_secrets: bool) -> Value {
-    let password = if show_secrets { attempt.credential.password.expose() } else { REDACTED };
-    json!({
-        "key": String::from_utf8_lossy(attempt.key),
-        "provider": attempt.provider,
-        "username": attempt.credential.username,
-        "password": password,
-        "hash": attempt.credential.hash(),
-        "serviceAccount": attempt.source.map(|source| format!("{}/{}", source.namespace, source.name)),
-    })
+/// The credentials as JSON, in the order they are tried. A credential that occurs again names the attempt it repeats: an
+/// unsalted hash, even a few digits of it, would let a reader test guesses of a short password.
+pub(super) fn attempts_json(attempts: &[Attempt<'_>], show_secrets: bool) -> Vec<Value> {
+    let json = |(number, attempt): (usize, &Attempt<'_>)| {
+        let mut earlier = attempts.iter().take(number);
+        let first = earlier.position(|other| other.credential == attempt.credential);
+        let password = if show_secrets { attempt.credential.password.expose() } else { REDACTED };
+        json!({
+            "key": String::from_utf8_lossy(attempt.key),
+            "provider": attempt.provider,
+            "username": attempt.credential.username,
+            "password": password,
+            "sameAsAttempt": first.map(|at| at + 1),
+            "serviceAccount": attempt.source.map(|source| format!("{}/{}", source.namespace, source.name)),
+        })
+    };
+    attempts.iter().enumerate().map(json).collect()
 }
