@@ -55,17 +55,18 @@ impl Health {
         self.0.is_stopping.store(true, Ordering::Release);
     }
 
-    /// Whether all conditions hold, and one line per condition in kube-apiserver's format.
+    /// Whether all conditions hold, and one line per condition in kube-apiserver's format. Further lines of a reason are
+    /// indented, so that a list of rules can be copied and no reason looks like a condition.
     pub fn report(&self) -> (bool, String) {
         let checks = self.0.checks.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let (mut is_ready, mut text) = (true, String::new());
         let mut add_line =
             |name: &str, verdict: Result<(), String>, note: Option<String>| match (verdict, note) {
                 (Ok(()), None) => text += &format!("[+]{name} ok\n"),
-                (Ok(()), Some(note)) => text += &format!("[+]{name} ok: {}\n", note.replace('\n', " ")),
+                (Ok(()), Some(note)) => text += &format!("[+]{name} ok: {}\n", indented(&note)),
                 (Err(why), _) => {
                     is_ready = false;
-                    text += &format!("[-]{name} failed: {}\n", why.replace('\n', " "));
+                    text += &format!("[-]{name} failed: {}\n", indented(&why));
                 }
             };
         let is_stopping = self.0.is_stopping.load(Ordering::Acquire);
@@ -75,6 +76,10 @@ impl Health {
         }
         (is_ready, text)
     }
+}
+
+fn indented(text: &str) -> String {
+    text.trim_end().replace('\n', "\n  ")
 }
 
 impl fmt::Debug for Health {
@@ -219,11 +224,11 @@ mod tests {
 
     impl Check for Failing {
         fn name(&self) -> &'static str {
-            "sick"
+            "rules"
         }
 
         fn check(&self) -> Result<(), String> {
-            Err("has a\ncold".to_owned())
+            Err("lacks\n- one\n- two\n".to_owned())
         }
     }
 
@@ -240,7 +245,7 @@ mod tests {
         assert_eq!((code("/"), code("/readyz/"), code("/debug")), (404, 404, 404));
         health.register(Arc::new(Failing));
         assert_eq!((code("/healthz"), code("/readyz")), (200, 503));
-        assert_eq!(health.report().1, "[+]shutdown ok\n[-]sick failed: has a cold\n");
+        assert_eq!(health.report().1, "[+]shutdown ok\n[-]rules failed: lacks\n  - one\n  - two\n");
         health.begin_shutdown();
         assert!(health.report().1.contains("[-]shutdown failed: shutting down"));
         assert_eq!(inspection.respond(&Method::POST, "/healthz", None).status(), 405);

@@ -11,10 +11,10 @@
 mod headers;
 mod stream;
 mod upgrade;
+mod upstream_state;
 
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::header::{HeaderName, HeaderValue};
@@ -28,6 +28,7 @@ use crate::problem::Problem;
 
 pub use headers::host_of;
 pub use stream::{Inbound, ReplyBody};
+pub(crate) use upstream_state::UpstreamState;
 
 /// Authenticates a request: the step that differs between proxy and gateway.
 pub trait Identify: Send + Sync {
@@ -156,14 +157,14 @@ pub struct Forwarder {
     anonymous_upstream: Option<Transport>,
     rules: ForwardRules,
     timer: Arc<dyn Timer>,
-    is_credential_rejected: Arc<AtomicBool>,
+    upstream_state: Arc<UpstreamState>,
 }
 
 impl Forwarder {
     /// Uses this transport, which should not request compression.
     pub fn new(upstream: Transport, rules: ForwardRules) -> Self {
         let timer = Arc::new(TokioTimer);
-        Forwarder { upstream, anonymous_upstream: None, rules, timer, is_credential_rejected: Arc::default() }
+        Forwarder { upstream, anonymous_upstream: None, rules, timer, upstream_state: Arc::default() }
     }
 
     /// Adds a transport without a credential, for [`UpstreamIdentity::with_caller_credential`].
@@ -180,10 +181,10 @@ impl Forwarder {
         self
     }
 
-    /// Whether the API server rejected the proxy's credential last time.
+    /// What the last requests say about the API server and the proxy's credential.
     // S246
-    pub fn is_credential_rejected(&self) -> bool {
-        self.is_credential_rejected.load(Ordering::Relaxed)
+    pub(crate) fn upstream_state(&self) -> &UpstreamState {
+        &self.upstream_state
     }
 
     /// The transport with the proxy's credential.
@@ -237,6 +238,9 @@ impl Forwarder {
                 error = error_chain(&error),
                 "failed to forward request to the API server"
             );
+            if identity.credential == UpstreamCredential::Proxy {
+                self.upstream_state.observe_failure(&error);
+            }
             Problem::from_transport(&error, self.rules.expose_details)
         })?;
         self.check_response(&response, upgrade.is_some(), identity.credential)?;
@@ -261,18 +265,8 @@ impl Forwarder {
         let status = response.status();
         let is_proxy_credential = credential == UpstreamCredential::Proxy;
         let rejected = is_proxy_credential && status == StatusCode::UNAUTHORIZED;
-        if is_proxy_credential && self.is_credential_rejected.load(Ordering::Relaxed) != rejected {
-            self.is_credential_rejected.store(rejected, Ordering::Relaxed);
-            match rejected {
-                true => tracing::error!(
-                    event = "upstream_credential_rejected",
-                    "the API server rejected the proxy's credential"
-                ),
-                false => tracing::info!(
-                    event = "upstream_credential_accepted",
-                    "the API server accepts the proxy's credential again"
-                ),
-            }
+        if is_proxy_credential {
+            self.upstream_state.observe_response(status);
         }
         if rejected && self.rules.unauthorized == UnauthorizedPolicy::BadGateway {
             return Err(Problem::BadUpstreamResponse("the API server rejected the proxy's credential"));

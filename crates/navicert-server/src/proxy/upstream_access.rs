@@ -2,15 +2,18 @@
 // S246, S270
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use http::StatusCode;
 use navicert_authn::ReloadableAuthenticator;
 use navicert_client::transport::Timer;
 use navicert_types::error_chain;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
+use super::reviews::{AccessReviewError, server_version};
 use super::self_check;
 use super::settings::{ProxySettings, SelfCheck};
 use crate::forward::Forwarder;
@@ -21,6 +24,8 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 /// Interval otherwise: permissions can be revoked, and a new configuration can need others.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(60);
 
+const NOT_CHECKED: &str = "not checked yet";
+
 /// State of the proxy's access to the API server.
 pub struct UpstreamAccess {
     forwarder: Forwarder,
@@ -29,6 +34,8 @@ pub struct UpstreamAccess {
     is_anonymous: bool,
     timer: Arc<dyn Timer>,
     permissions: Mutex<Result<(), String>>,
+    /// Whether any request has told about the credential; without the self check, requests of clients do.
+    is_known: AtomicBool,
 }
 
 impl UpstreamAccess {
@@ -40,7 +47,7 @@ impl UpstreamAccess {
         timer: Arc<dyn Timer>,
     ) -> Self {
         let unknown = match settings.self_check {
-            SelfCheck::Required => Err("not checked yet".to_owned()),
+            SelfCheck::Required => Err(NOT_CHECKED.to_owned()),
             SelfCheck::Warn | SelfCheck::Off => Ok(()),
         };
         UpstreamAccess {
@@ -50,17 +57,19 @@ impl UpstreamAccess {
             is_anonymous,
             timer,
             permissions: Mutex::new(unknown),
+            is_known: AtomicBool::new(settings.self_check == SelfCheck::Off),
         }
     }
 
-    /// Whether the API server accepts the proxy's credential.
+    /// Whether the API server answers and accepts the proxy's credential.
     ///
     /// # Errors
-    /// It was rejected.
+    /// It rejected the credential, did not answer, or was not asked yet.
     pub fn credential(&self) -> Result<(), String> {
-        match self.forwarder.is_credential_rejected() {
-            true => Err("the API server rejected the proxy's credential (401)".to_owned()),
-            false => Ok(()),
+        self.forwarder.upstream_state().outcome()?;
+        match self.is_known.load(Ordering::Acquire) {
+            true => Ok(()),
+            false => Err(NOT_CHECKED.to_owned()),
         }
     }
 
@@ -75,22 +84,52 @@ impl UpstreamAccess {
     /// Checks the permissions and records the result.
     ///
     /// # Errors
-    /// What is missing.
+    /// What is missing, or why the API server did not say.
     pub async fn check(&self) -> Result<(), String> {
+        let upstream = self.forwarder.upstream();
         if self.settings.self_check == SelfCheck::Off {
-            return Ok(());
+            // A server that is not ready gets no requests that could show that the API server answers again.
+            if self.credential().is_err() {
+                self.record(server_version(upstream, &[]).await.map(drop));
+            }
+            return self.credential();
         }
         let mapped = self.authenticator.mapped_attributes();
-        let upstream = self.forwarder.upstream();
         let found = self_check::check(upstream, &self.settings, &mapped, self.is_anonymous).await;
-        let verdict = match found {
+        let verdict = match &found {
             Ok(None) => Ok(()),
             Ok(Some(missing)) => Err(missing.to_string()),
-            Err(error) => Err(error_chain(&error)),
+            Err(error) => Err(error_chain(error)),
         };
+        let is_unanswered = matches!(&found, Err(AccessReviewError::Transport(_)));
+        self.record(found.map(drop));
+        self.record_permissions(&verdict, is_unanswered);
+        verdict
+    }
+
+    /// Records what a request of the proxy itself says about the API server and the credential.
+    fn record(&self, outcome: Result<(), AccessReviewError>) {
+        let state = self.forwarder.upstream_state();
+        let _ = match outcome {
+            Err(AccessReviewError::Transport(error)) => state.record_failure(&error),
+            Err(AccessReviewError::UnexpectedResponse { status, .. }) => state.record_response(status),
+            Ok(()) => state.record_response(StatusCode::OK),
+        };
+        self.is_known.store(true, Ordering::Release);
+    }
+
+    fn record_permissions(&self, verdict: &Result<(), String>, is_unanswered: bool) {
         let mut known = self.permissions.lock().unwrap_or_else(PoisonError::into_inner);
-        if *known != verdict || self.settings.self_check == SelfCheck::Warn {
-            match &verdict {
+        let is_required = self.settings.self_check == SelfCheck::Required;
+        if is_unanswered {
+            // The credential's condition has the reason.
+            if is_required {
+                *known = Err("not checked: no answer from the API server".to_owned());
+            }
+            return;
+        }
+        if *known != *verdict || self.settings.self_check == SelfCheck::Warn {
+            match verdict {
                 Ok(()) => tracing::info!(
                     event = "upstream_permissions_sufficient",
                     "the proxy has all required permissions"
@@ -98,10 +137,9 @@ impl UpstreamAccess {
                 Err(missing) => tracing::error!(event = "upstream_permissions_missing", "{missing}"),
             }
         }
-        if self.settings.self_check == SelfCheck::Required {
-            known.clone_from(&verdict);
+        if is_required {
+            known.clone_from(verdict);
         }
-        verdict
     }
 }
 
@@ -138,11 +176,12 @@ async fn run_checks(access: Arc<UpstreamAccess>, check_requested: Arc<Notify>) {
         tokio::select! {
             () = access.timer.sleep(pause) => {}
             () = check_requested.notified() => {}
+            () = access.forwarder.upstream_state().failed() => {}
         }
     }
 }
 
-/// Readiness condition: the credential is accepted.
+/// Readiness condition: the API server answers and accepts the credential.
 #[derive(Debug)]
 pub struct CredentialCheck(pub Arc<UpstreamAccess>);
 
@@ -172,6 +211,6 @@ impl Check for PermissionsCheck {
 
 impl fmt::Debug for UpstreamAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Standing").field("permissions", &self.permissions()).finish_non_exhaustive()
+        f.debug_struct("UpstreamAccess").field("permissions", &self.permissions()).finish_non_exhaustive()
     }
 }

@@ -130,6 +130,52 @@ async fn reports_missing_permissions_as_rbac_rules() {
     );
 }
 
+// S246: the credential is not reported as accepted while the API server does not answer, and recovers by itself.
+#[tokio::test]
+async fn unreachable_api_server_fails_the_credential_check() {
+    for self_check in [SelfCheck::Required, SelfCheck::Warn, SelfCheck::Off] {
+        let settings = ProxySettings { self_check, ..ProxySettings::default() };
+        let front = Front::with(Plan { settings, ..Plan::default() }).await;
+        review(&front.api, |_| true);
+        let access = front.proxy.upstream_access();
+        let before = if self_check == SelfCheck::Off { Ok(()) } else { Err("not checked yet".to_owned()) };
+        assert_eq!(access.credential(), before, "{self_check:?}");
+        assert_eq!(access.check().await, Ok(()), "{self_check:?}");
+        assert_eq!(access.credential(), Ok(()), "{self_check:?}");
+
+        front.api.refuse_connections();
+        let token = front.ann();
+        // The first request may fail on a connection of the pool, which a client can cause too; the second has to connect.
+        for _ in 0..2 {
+            assert_eq!(front.get("/api", &token).await.status, 502, "{self_check:?}");
+        }
+        assert!(access.check().await.is_err(), "{self_check:?}");
+        let why = access.credential().unwrap_err();
+        assert!(why.starts_with("no answer from the API server: "), "{self_check:?}: {why}");
+        let unknown = Err("not checked: no answer from the API server".to_owned());
+        let expected = if self_check == SelfCheck::Required { unknown } else { Ok(()) };
+        assert_eq!(access.permissions(), expected, "{self_check:?}");
+
+        front.api.accept_connections();
+        assert_eq!(access.check().await, Ok(()), "{self_check:?}");
+        assert_eq!((access.credential(), access.permissions()), (Ok(()), Ok(())), "{self_check:?}");
+    }
+}
+
+// S246: a credential that the self check sees rejected is reported too, and recovers without a client's request.
+#[tokio::test]
+async fn self_check_notices_a_rejected_credential() {
+    let front = Front::with(Plan { settings: ProxySettings::default(), ..Plan::default() }).await;
+    review(&front.api, |_| true);
+    let access = front.proxy.upstream_access();
+    front.api.answer(SELF_REVIEW, Answer::unauthorized());
+    assert!(access.check().await.is_err());
+    assert_eq!(access.credential(), Err("the API server rejected the proxy's credential (401)".to_owned()));
+    review(&front.api, |_| true);
+    assert_eq!(access.check().await, Ok(()));
+    assert_eq!(access.credential(), Ok(()));
+}
+
 // S228, S266: a front proxy checks whether the API server trusts it.
 #[tokio::test]
 async fn untrusted_front_proxy_is_not_ready() {

@@ -46,7 +46,7 @@ async fn readiness_reports_the_missing_rbac_rule() {
     };
     review(false);
     let serving = setup.start(&[]).await;
-    let rule = "- {apiGroups: [\"\"], resources: [\"groups\"], verbs: [\"impersonate\"]}";
+    let rule = "add these rules to its ClusterRole:\n  - {apiGroups: [\"\"], resources: [\"groups\"], verbs: [\"impersonate\"]}\n";
     let until = |code: u16, words: &'static str| {
         let serving = &serving;
         let asking = async move {
@@ -64,6 +64,13 @@ async fn readiness_reports_the_missing_rbac_rule() {
     review(true);
     serving.program.signal("HUP");
     until(200, "[+]upstream-permissions ok").await;
+    // The credential is not `ok` while the API server does not answer.
+    setup.api.refuse_connections();
+    serving.program.signal("HUP");
+    until(503, "[-]upstream-credential failed: no answer from the API server: ").await;
+    setup.api.accept_connections();
+    serving.program.signal("HUP");
+    until(200, "[+]upstream-credential ok").await;
     serving.end().await;
 }
 
