@@ -1,5 +1,6 @@
 //! Runs external programs: credential plugins, image credential providers and signers. No other crate starts processes,
-//! and this crate knows nothing about what a program is for.
+//! and this crate knows nothing about what a program is for. [`RuntimeDirectory`] is where long-running ones meet their
+//! clients.
 //!
 //! ```text
 //! Command ──policy──▶ Permitted<Command> ──runner──▶ Completed | RunError
@@ -23,8 +24,10 @@ pub mod expiring_cache;
 pub mod foreground;
 pub mod policy;
 pub mod process;
+pub mod repeated_stderr;
 pub mod resolve;
 pub mod runner;
+pub mod runtime_directory;
 pub mod single_flight;
 pub mod terminal;
 mod workers;
@@ -46,7 +49,9 @@ pub use error::{MalformedCommand, PermitError, PolicyDenial, PolicyError, Resolv
 pub use expiring_cache::{CacheHit, ExpiringCache, Generation};
 pub use policy::{Allowlist, AllowlistEntry, Permitted, Policy, Sha256Digest};
 pub use process::ProcessRunner;
+pub use repeated_stderr::RepeatedStderrFilter;
 pub use runner::{Completed, Exit, Runner, StderrTail, start};
+pub use runtime_directory::RuntimeDirectory;
 #[cfg(any(test, feature = "test-util"))]
 pub use scripted::{RunGate, Script, ScriptedRunner};
 pub use single_flight::{FlightError, FlightResult, SingleFlight};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Sha256Digest;
-use crate::command::Command;
+use crate::command::{Command, Stderr};
 use crate::error::{PermitError, PolicyDenial, ResolveError};
 use crate::platform;
 use crate::resolve::resolve;
@@ -42,6 +42,13 @@ impl Permitted<Command> {
     /// The absolute path of the program that will run.
     pub fn program(&self) -> &Path {
         &self.program.path
+    }
+
+    /// Sends the program's standard error elsewhere. Policies do not decide about it.
+    #[must_use]
+    pub fn with_stderr(mut self, stderr: Stderr) -> Self {
+        self.value = self.value.stderr(stderr);
+        self
     }
 
     /// Whether exactly the file that the policy checked will run, even if its path is replaced meanwhile.
