@@ -1,8 +1,8 @@
 //! Asks the server for the authenticated user: a `SelfSubjectReview`, in the newest version that the server serves.
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, DATE};
-use http::{HeaderValue, Method, Request, StatusCode};
+use http::header::{CONTENT_TYPE, LOCATION};
+use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use navicert_types::redact;
 use navicert_types::tree::{Node, Syntax, Value, parse};
@@ -54,8 +54,8 @@ pub enum WhoamiError {
         status: StatusCode,
         /// The server's message, sanitized for a terminal; may be empty.
         message: String,
-        /// The `Date` header of the response.
-        date: Option<HeaderValue>,
+        /// Whether the response is a Kubernetes `Status`; if not, something in front of the API server sent it.
+        is_status: bool,
     },
     /// The server serves no version of the API.
     #[error("server does not serve SelfSubjectReview (available since Kubernetes 1.26)")]
@@ -67,6 +67,8 @@ pub enum WhoamiError {
         status: StatusCode,
         /// The server's message.
         message: String,
+        /// Where a redirect leads, without query and user information.
+        location: Option<String>,
     },
 }
 
@@ -104,22 +106,29 @@ pub async fn whoami(transport: &Transport) -> Result<SelfSubjectReview, WhoamiEr
             .body(Body::from(Bytes::from(review)))
             .map_err(TransportError::from)?;
         let response = transport.send(request).await?;
-        let (status, date) = (response.status(), response.headers().get(DATE).cloned());
+        let (status, location) = (response.status(), redirect(response.headers()));
         if status == StatusCode::NOT_FOUND {
             continue;
         }
         let node = read_json(response.into_body()).await;
         return match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                Err(WhoamiError::Rejected { status, message: message(&node), date })
+                let is_status = member(&node, "kind").and_then(Node::as_str) == Some("Status");
+                Err(WhoamiError::Rejected { status, message: message(&node), is_status })
             }
             _ => user(&node)
                 .filter(|_| status.is_success())
                 .map(|user| SelfSubjectReview { api_version, user })
-                .ok_or_else(|| WhoamiError::UnexpectedResponse { status, message: message(&node) }),
+                .ok_or_else(|| WhoamiError::UnexpectedResponse { status, message: message(&node), location }),
         };
     }
     Err(WhoamiError::NotServed)
+}
+
+/// Where a redirect leads. The query may contain secrets.
+pub(crate) fn redirect(headers: &HeaderMap) -> Option<String> {
+    let location = headers.get(LOCATION)?.to_str().ok()?.split(['?', '#']).next()?;
+    Some(redact::terminal(&redact::url(location)).into_owned())
 }
 
 /// Parses the response; an invalid one gives an empty node.
@@ -179,6 +188,8 @@ mod tests {
 
     use navicert_testkit::{Answer, ApiServer, Ca, wait};
     use serde_json::json;
+
+    use http::HeaderValue;
 
     use super::*;
     use crate::credential::{Credential, StaticCredential};

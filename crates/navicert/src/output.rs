@@ -88,6 +88,12 @@ impl Output {
         self.note(&format!("{}warning:{} {text}", style::WARNING, style::END));
     }
 
+    /// Replaces the current line of the terminal on standard error; empty text clears it.
+    pub(crate) fn progress(&mut self, text: &str) {
+        let _ = write!(self.err, "\r\u{1b}[K{text}");
+        let _ = self.err.flush();
+    }
+
     /// Prints a formatted block on standard error, such as an annotated snippet.
     pub(crate) fn note(&mut self, text: &str) {
         // A closed standard error leaves no place to report the failure.

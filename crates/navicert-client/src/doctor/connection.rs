@@ -1,281 +1,345 @@
-//! Checks DNS, TCP and TLS with one anonymous request through the client's own transport, and explains failures.
+//! Connects on the client's own path, proxy included, and sends one request without a credential: the steps `proxy`,
+//! `dns`, `tcp`, `tls` and `server`.
 
 use std::error::Error;
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::DATE;
-use http::{HeaderValue, Request};
+use bytes::Bytes;
+use http::{HeaderMap, Request, StatusCode};
+use http_body_util::{BodyExt as _, Limited};
 use navicert_types::{error_chain, redact};
-use rustls::CertificateError;
+use rustls::AlertDescription;
 
 use super::Patient;
+use super::api_server::{self, ServerKind};
+use super::clock::Skew;
+use super::handshake;
 use super::kubeconfig::quoted;
+use super::proxy::{self, UsedProxy};
 use super::report::{DoctorStep, ReportBuilder};
-use super::request::Skew;
+use super::tls_probe::alert_in;
 use crate::credential::{Credential, StaticCredential};
 use crate::kubeconfig::{Address, Effective};
 use crate::transport::{
-    Around, Body, BuildError, Timeouts, TokioTimer, Transport, TransportError, TransportSettings, Trust,
+    Around, Body, BuildError, Timeouts, TokioTimer, Transport, TransportError, TransportSettings,
     host_and_port,
 };
 
 /// Timeout of connecting and of the TLS handshake, shorter than a client's for interactive use.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the server may take to respond.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How much of the response is read.
+const MAX_BODY_BYTES: usize = 64 * 1024;
+
+/// The server of the selected cluster, and how it is reached.
+pub(super) struct Target<'a> {
+    pub(super) patient: &'a Patient,
+    pub(super) effective: &'a Effective,
+    pub(super) settings: TransportSettings,
+    pub(super) proxy: Option<UsedProxy>,
+}
 
 /// A server that responded.
-pub(super) struct Reached {
-    /// The `Date` header of its response.
-    pub(super) date: Option<HeaderValue>,
+pub(super) struct Reached<'a> {
+    pub(super) target: Target<'a>,
+    /// The difference of the clocks when the response arrived.
+    pub(super) skew: Option<Skew>,
+    pub(super) server: ServerKind,
 }
 
-/// The client's transport settings with shorter timeouts.
-pub(super) fn settings(patient: &Patient, effective: &Effective) -> Result<TransportSettings, BuildError> {
-    let usual = TransportSettings::from_effective(effective, &patient.transport)?;
-    let timeouts = Timeouts { connect: CONNECT_TIMEOUT, handshake: CONNECT_TIMEOUT, ..usual.timeouts };
-    Ok(TransportSettings { timeouts, ..usual })
+/// The response to a request without a credential.
+pub(super) struct ProbeResponse {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+    pub(super) skew: Option<Skew>,
 }
 
-pub(super) fn around(patient: &Patient) -> Around {
-    Around {
-        clock: Arc::clone(&patient.around.clock),
-        timer: Arc::new(TokioTimer),
-        files: Arc::clone(&patient.files),
-        recorder: Arc::clone(&patient.around.recorder),
+/// Why a request without a credential got no response.
+pub(super) enum ProbeError {
+    /// The settings give no transport.
+    Build(BuildError),
+    /// The request failed.
+    Transport(TransportError),
+    /// The server did not respond in time.
+    Timeout,
+}
+
+impl<'a> Target<'a> {
+    fn new(patient: &'a Patient, effective: &'a Effective) -> Result<Self, BuildError> {
+        let usual = TransportSettings::from_effective(effective, &patient.transport)?;
+        let timeouts = Timeouts { connect: CONNECT_TIMEOUT, handshake: CONNECT_TIMEOUT, ..usual.timeouts };
+        let settings = TransportSettings { timeouts, ..usual };
+        let proxy = proxy::in_use(patient, effective, &settings)?;
+        Ok(Target { patient, effective, settings, proxy })
+    }
+
+    /// The server URL, without a password.
+    pub(super) fn server(&self) -> String {
+        redact::url(&self.effective.server()).into_owned()
+    }
+
+    /// The cluster's name, quoted.
+    pub(super) fn cluster(&self) -> String {
+        quoted(&self.effective.cluster_name)
+    }
+
+    pub(super) fn host(&self) -> String {
+        self.host_and_port().0
+    }
+
+    /// Host and port to connect to.
+    pub(super) fn host_and_port(&self) -> (String, u16) {
+        let server = self.effective.server();
+        let default_port = if self.effective.is_https() { 443 } else { 80 };
+        let parsed = Address::parse(&server).ok();
+        let parsed = parsed.as_ref().and_then(|address| host_and_port(address.host));
+        parsed.map_or((server.clone(), default_port), |(host, port)| {
+            (host.to_owned(), port.unwrap_or(default_port))
+        })
+    }
+
+    /// The name that the server's certificate is verified for.
+    pub(super) fn server_name(&self) -> String {
+        let name = &self.effective.cluster.tls_server_name;
+        if name.is_empty() { self.host() } else { name.clone() }
+    }
+
+    pub(super) fn around(&self) -> Around {
+        let patient = self.patient;
+        Around {
+            clock: Arc::clone(&patient.around.clock),
+            timer: Arc::new(TokioTimer),
+            files: Arc::clone(&patient.files),
+            recorder: Arc::clone(&patient.around.recorder),
+        }
+    }
+
+    /// Sends `GET /version` without a credential.
+    pub(super) async fn probe(&self, settings: TransportSettings) -> Result<ProbeResponse, ProbeError> {
+        let anonymous = Arc::new(StaticCredential::new(Credential::anonymous()));
+        let settings = TransportSettings { impersonation: None, ..settings };
+        let transport = Transport::new(settings, anonymous, self.around()).map_err(ProbeError::Build)?;
+        self.get(&transport, "/version").await
+    }
+
+    /// Sends a GET request and measures the clocks when the response arrives.
+    pub(super) async fn get(&self, transport: &Transport, path: &str) -> Result<ProbeResponse, ProbeError> {
+        let request = Request::get(path).body(Body::empty()).map_err(TransportError::from);
+        let request = request.map_err(ProbeError::Transport)?;
+        let exchange = async {
+            let response = transport.send(request).await?;
+            let skew = Skew::measure(&*self.patient.around.clock, response.headers());
+            let (parts, body) = response.into_parts();
+            let collected = Limited::new(body, MAX_BODY_BYTES).collect().await;
+            let body = collected.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+            Ok(ProbeResponse { status: parts.status, headers: parts.headers, body, skew })
+        };
+        let outcome = tokio::time::timeout(RESPONSE_TIMEOUT, exchange).await;
+        outcome.map_err(|_| ProbeError::Timeout)?.map_err(ProbeError::Transport)
     }
 }
 
 /// Connects and sends a request that needs no credential.
-pub(super) async fn reach(
-    patient: &Patient,
-    effective: &Effective,
+pub(super) async fn reach<'a>(
+    patient: &'a Patient,
+    effective: &'a Effective,
     report: &mut ReportBuilder<'_>,
-) -> Option<Reached> {
-    let settings = match settings(patient, effective) {
-        Ok(settings) => settings,
+) -> Option<Reached<'a>> {
+    let target = match Target::new(patient, effective) {
+        Ok(target) => target,
         Err(error) => {
-            let text = printable(&error);
-            let to_do = format!("correct the cluster's entry: {text}");
-            report.fail(DoctorStep::Dns, text, to_do);
+            report_invalid_settings(effective, &error, report);
             report.skip_until(DoctorStep::Plugin);
             return None;
         }
     };
-    let proxy = settings.proxy_in_use().ok().flatten().map(|proxy| proxy.address());
-    let route = Route { effective, proxy };
-    match probe(patient, settings.clone()).await {
-        Ok(reached) => {
-            route.pass_steps_before(DoctorStep::Plugin, report);
-            Some(reached)
-        }
-        Err(TransportError::Handshake { source, .. }) => {
-            route.pass_steps_before(DoctorStep::Tls, report);
-            let (text, to_do) = explain_handshake_failure(patient, effective, settings, &source).await;
-            report.fail(DoctorStep::Tls, text, to_do);
-            None
-        }
-        Err(error) => {
-            route.report_failure(&error, report);
-            report.skip_until(DoctorStep::Plugin);
-            None
-        }
+    let reached = check_steps(target, report).await;
+    if reached.is_none() {
+        report.skip_until(DoctorStep::Plugin);
     }
+    reached
 }
 
-async fn probe(patient: &Patient, settings: TransportSettings) -> Result<Reached, TransportError> {
-    let anonymous = Arc::new(StaticCredential::new(Credential::anonymous()));
-    let settings = TransportSettings { impersonation: None, ..settings };
-    let transport =
-        Transport::new(settings, anonymous, around(patient)).map_err(|error| TransportError::Connect {
-            address: "the server".to_owned(),
-            source: io::Error::other(error_chain(&error)),
-        })?;
-    let request = Request::get("/version").body(Body::empty()).map_err(TransportError::from)?;
-    match transport.send(request).await {
-        Ok(response) => Ok(Reached { date: response.headers().get(DATE).cloned() }),
-        // A server that requires a client certificate is reachable.
-        Err(TransportError::CertificateRejected { .. }) => Ok(Reached { date: None }),
-        Err(error) => Err(error),
+async fn check_steps<'a>(target: Target<'a>, report: &mut ReportBuilder<'_>) -> Option<Reached<'a>> {
+    if target.proxy.is_none() {
+        report.skip(DoctorStep::Proxy, "no proxy is used");
+        resolve(&target, report).await?;
     }
-}
-
-/// The route to the server: direct, or through a proxy.
-struct Route<'a> {
-    effective: &'a Effective,
-    proxy: Option<String>,
-}
-
-impl Route<'_> {
-    /// Reports the steps before `until` as passed.
-    fn pass_steps_before(&self, until: DoctorStep, report: &mut ReportBuilder<'_>) {
-        let through = self.proxy.as_ref().map(|proxy| format!("through the proxy {}", quoted(proxy)));
-        match &through {
-            Some(through) => report.skip(DoctorStep::Dns, format!("names are resolved {through}")),
-            None => report.pass(DoctorStep::Dns, self.describe_host()),
+    let response = match target.probe(target.settings.clone()).await {
+        Ok(response) => response,
+        Err(ProbeError::Build(error)) => {
+            report_invalid_settings(target.effective, &error, report);
+            return None;
         }
-        let server = redact::url(&self.effective.server()).into_owned();
-        report.pass(
-            DoctorStep::Tcp,
-            through.unwrap_or_else(|| format!("{} accepts connections", quoted(&server))),
-        );
-        if until > DoctorStep::Tls && self.effective.is_https() {
-            report.pass(DoctorStep::Tls, "server certificate is valid");
-        } else if until > DoctorStep::Tls {
-            report.skip(DoctorStep::Tls, "plain http");
+        Err(ProbeError::Timeout) => {
+            pass_steps_before(DoctorStep::Server, &target, report);
+            let text = format!("no response within {} s", RESPONSE_TIMEOUT.as_secs());
+            let to_do = format!("check the API server at {}: it does not respond", quoted(&target.server()));
+            report.fail(DoctorStep::Server, text, to_do);
+            return None;
         }
-    }
-
-    fn describe_host(&self) -> String {
-        let host = host(self.effective);
-        let is_ip_address = host.parse::<std::net::IpAddr>().is_ok();
-        let text = if is_ip_address { "is an IP address" } else { "resolves to an address" };
-        format!("{} {text}", quoted(&host))
-    }
-
-    /// Reports a failure before or after TLS.
-    fn report_failure(&self, error: &TransportError, report: &mut ReportBuilder<'_>) {
-        let text = printable(error);
-        match error {
-            TransportError::Lookup { host, .. } => {
-                let to_do = match &self.proxy {
-                    Some(proxy) => {
-                        format!("correct the proxy URL {}: its host does not resolve", quoted(proxy))
-                    }
-                    None => format!(
-                        "check the host name {} in cluster {}, and the VPN if the name is internal",
-                        quoted(host),
-                        quoted(&self.effective.cluster_name)
-                    ),
-                };
-                report.fail(DoctorStep::Dns, text, to_do);
-            }
-            TransportError::Proxy { proxy, .. } => {
+        Err(ProbeError::Transport(error)) => match requires_certificate(&target, &error) {
+            Some(alert) => {
+                pass_steps_before(DoctorStep::Server, &target, report);
                 report.skip(
-                    DoctorStep::Dns,
-                    format!("names are looked up through the proxy {}", quoted(proxy)),
+                    DoctorStep::Server,
+                    format!("the server requires a client certificate ({alert:?})"),
                 );
-                report.fail(
-                    DoctorStep::Tcp,
-                    text,
-                    format!("check why the proxy {} rejects the connection", quoted(proxy)),
-                );
+                return Some(Reached { target, skew: None, server: ServerKind::Unknown });
             }
-            TransportError::Connect { address, .. } | TransportError::ConnectTimeout { address, .. } => {
-                report.pass(DoctorStep::Dns, self.describe_host());
-                let to_do =
-                    format!("start the server at {}, or connect the VPN that reaches it", quoted(address));
-                report.fail(DoctorStep::Tcp, text, to_do);
+            None => {
+                report_failure(&target, error, report).await;
+                return None;
             }
-            _ => {
-                self.pass_steps_before(DoctorStep::Tls, report);
-                let server = redact::url(&self.effective.server()).into_owned();
-                let to_do = format!("check that {} is the URL of an API server", quoted(&server));
-                report.fail(DoctorStep::Tls, text, to_do);
-            }
+        },
+    };
+    if handshake::is_tls_port(&target, &response).await {
+        pass_steps_before(DoctorStep::Tls, &target, report);
+        let (text, to_do) = handshake::plain_http_to_tls(&target);
+        report.fail(DoctorStep::Tls, text, to_do);
+        return None;
+    }
+    pass_steps_before(DoctorStep::Server, &target, report);
+    let server = api_server::check(&target, &response, report)?;
+    Some(Reached { target, skew: response.skew, server })
+}
+
+/// Resolves the server's name.
+async fn resolve(target: &Target<'_>, report: &mut ReportBuilder<'_>) -> Option<()> {
+    let (host, port) = target.host_and_port();
+    if host.parse::<IpAddr>().is_ok() {
+        report.pass(DoctorStep::Dns, format!("{} is an IP address", quoted(&host)));
+        return Some(());
+    }
+    let lookup = tokio::net::lookup_host((host.as_str(), port));
+    let found = tokio::time::timeout(CONNECT_TIMEOUT, lookup).await;
+    let found = found.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+    let found = found.map(|addresses| addresses.map(|address| address.ip().to_string()).collect());
+    let addresses: Vec<String> = match found {
+        Ok(addresses) => addresses,
+        Err(source) => {
+            let error = TransportError::Lookup { host: host.clone(), source };
+            let to_do = format!(
+                "check the host name {} in cluster {}, and the VPN if the name is internal",
+                quoted(&host),
+                target.cluster()
+            );
+            report.fail(DoctorStep::Dns, printable(&error), to_do);
+            return None;
         }
+    };
+    report.pass(DoctorStep::Dns, format!("{} resolves to {}", quoted(&host), addresses.join(", ")));
+    Some(())
+}
+
+/// Reports the steps before `until` as passed. `proxy` and `dns` are reported already if there is no proxy.
+fn pass_steps_before(until: DoctorStep, target: &Target<'_>, report: &mut ReportBuilder<'_>) {
+    let server = quoted(&target.server());
+    match &target.proxy {
+        Some(proxy) => {
+            report.pass(DoctorStep::Proxy, proxy.to_string());
+            report.skip(DoctorStep::Dns, "the proxy resolves the server's name");
+            report.pass(DoctorStep::Tcp, format!("the proxy connects to {server}"));
+        }
+        None => report.pass(DoctorStep::Tcp, format!("{server} accepts connections")),
+    }
+    if until > DoctorStep::Tls && target.effective.is_https() {
+        let verified = !target.effective.cluster.insecure_skip_tls_verify;
+        let text =
+            if verified { "server certificate is valid" } else { "server certificate is not verified" };
+        report.pass(DoctorStep::Tls, text);
+    } else if until > DoctorStep::Tls {
+        report.skip(DoctorStep::Tls, "plain http");
     }
 }
 
-/// Explains a failed handshake and how to fix it.
-async fn explain_handshake_failure(
-    patient: &Patient,
-    effective: &Effective,
-    settings: TransportSettings,
-    source: &io::Error,
-) -> (String, String) {
-    let cluster = quoted(&effective.cluster_name);
-    let Some(rustls::Error::InvalidCertificate(error)) = tls_error(source) else {
-        let server = redact::url(&effective.server()).into_owned();
-        return (
-            format!("TLS handshake failed: {source}"),
-            format!("check that {} serves TLS, and not plain http or another service", quoted(&server)),
-        );
-    };
+/// The alert with which the server rejected a request without a client certificate, if the user may have one.
+fn requires_certificate(target: &Target<'_>, error: &TransportError) -> Option<AlertDescription> {
+    let alert = match error {
+        TransportError::CertificateRejected { .. } => Some(AlertDescription::BadCertificate),
+        error => alert_in(error),
+    }?;
+    let user = &target.effective.user;
+    let may_have_certificate = !user.client_certificate.is_empty()
+        || !user.client_certificate_data.is_empty()
+        || user.exec.is_some()
+        || user.auth_provider.is_some();
+    match alert {
+        AlertDescription::CertificateRequired | AlertDescription::BadCertificate => Some(alert),
+        // In TLS 1.2 a missing certificate is a failed handshake, and so are other failures.
+        AlertDescription::HandshakeFailure if may_have_certificate => Some(alert),
+        _ => None,
+    }
+}
+
+/// Reports a failure of a step up to `server`.
+async fn report_failure(target: &Target<'_>, error: TransportError, report: &mut ReportBuilder<'_>) {
+    if let Some(proxy) = &target.proxy
+        && let Some((text, to_do)) = proxy::explain(target, proxy, &error).await
+    {
+        return report.fail(DoctorStep::Proxy, text, to_do);
+    }
     match error {
-        CertificateError::NotValidForNameContext { presented, .. } => {
-            let names: Vec<String> = presented.iter().map(|name| quoted(presented_name(name))).collect();
-            let expected_name = if effective.cluster.tls_server_name.is_empty() {
-                host(effective)
-            } else {
-                effective.cluster.tls_server_name.clone()
-            };
-            let text = format!(
-                "server certificate is not valid for {}, only for {}",
-                quoted(&expected_name),
-                names.join(", ")
-            );
-            let first = names.first().cloned().unwrap_or_else(|| "one of its names".to_owned());
-            (text, format!("set `tls-server-name` of cluster {cluster} to {first}"))
+        TransportError::Connect { ref address, .. } | TransportError::ConnectTimeout { ref address, .. } => {
+            let to_do =
+                format!("start the server at {}, or connect the VPN that reaches it", quoted(address));
+            report.fail(DoctorStep::Tcp, printable(&error), to_do);
         }
-        error if is_validity_error(error) => {
-            let unchecked = TransportSettings { trust: Trust::Insecure, ..settings };
-            let clock = probe(patient, unchecked).await.ok().and_then(|reached| reached.date);
-            match clock.and_then(|date| Skew::from_date(patient, &date)).filter(Skew::is_large) {
-                Some(skew) => (
-                    format!("server certificate is not valid at local time; local clock is {skew}"),
-                    "correct the local clock".to_owned(),
-                ),
-                None => (
-                    format!("server certificate is not currently valid: {}", short_reason(error)),
-                    format!("renew the server certificate of cluster {cluster}"),
-                ),
-            }
+        TransportError::Handshake { source, .. } => {
+            pass_steps_before(DoctorStep::Tls, target, report);
+            let (text, to_do) = handshake::explain(target, &source).await;
+            report.fail(DoctorStep::Tls, text, to_do);
+        }
+        TransportError::HandshakeTimeout { .. } => {
+            pass_steps_before(DoctorStep::Tls, target, report);
+            let to_do = format!(
+                "check what listens at {}: it accepts connections but does not complete TLS handshakes",
+                quoted(&target.server())
+            );
+            report.fail(DoctorStep::Tls, printable(&error), to_do);
+        }
+        error if handshake::accepts_tls(target).await => {
+            pass_steps_before(DoctorStep::Tls, target, report);
+            let (_, to_do) = handshake::plain_http_to_tls(target);
+            report.fail(DoctorStep::Tls, printable(&error), to_do);
         }
         error => {
-            let authority = match settings.trust {
-                Trust::System => format!(
-                    "add certificate-authority-data to cluster {cluster}: its certificate authority is not a system root certificate"
-                ),
-                _ => format!(
-                    "replace the certificate authority of cluster {cluster} with the one that issued the server certificate"
-                ),
-            };
-            (format!("server certificate is not trusted: {}", short_reason(error)), authority)
+            pass_steps_before(DoctorStep::Server, target, report);
+            api_server::report_other_server(target, &printable(&error), report);
         }
     }
 }
 
-/// A short text: rustls adds timestamps and bytes.
-fn short_reason(error: &CertificateError) -> &'static str {
-    match error {
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "it has expired",
-        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => "it is not valid yet",
-        CertificateError::UnknownIssuer => "its issuer is unknown",
-        CertificateError::BadSignature => "its signature does not match the certificate authority",
-        _ => "it cannot be verified",
-    }
-}
-
-fn is_validity_error(error: &CertificateError) -> bool {
-    matches!(
-        error,
-        CertificateError::Expired
-            | CertificateError::ExpiredContext { .. }
-            | CertificateError::NotValidYet
-            | CertificateError::NotValidYetContext { .. }
-    )
-}
-
-fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
-    error.get_ref()?.downcast_ref()
-}
-
-/// Extracts the name from rustls's `DnsName("x")` and `IpAddress(1.2.3.4)`.
-fn presented_name(text: &str) -> &str {
-    let inner = text.split_once('(').map_or(text, |(_, rest)| rest.trim_end_matches(')'));
-    inner.trim_matches('"')
-}
-
-fn host(effective: &Effective) -> String {
-    let server = effective.server();
-    Address::parse(&server)
-        .ok()
-        .and_then(|address| Some(host_and_port(address.host)?.0.to_owned()))
-        .unwrap_or(server)
+/// Reports settings that no client accepts at the step they belong to.
+fn report_invalid_settings(effective: &Effective, error: &BuildError, report: &mut ReportBuilder<'_>) {
+    let cluster = quoted(&effective.cluster_name);
+    let text = printable(error);
+    let (step, to_do) = match error {
+        BuildError::Proxy(_) if effective.cluster.proxy_url.is_empty() => {
+            let variable = if effective.is_https() { "HTTPS_PROXY" } else { "HTTP_PROXY" };
+            (DoctorStep::Proxy, format!("correct {variable}: {text}"))
+        }
+        BuildError::Proxy(_) => {
+            (DoctorStep::Proxy, format!("correct `proxy-url` of cluster {cluster}: {text}"))
+        }
+        BuildError::ServerName(_) if !effective.cluster.tls_server_name.is_empty() => {
+            (DoctorStep::Tls, format!("correct `tls-server-name` of cluster {cluster}: {text}"))
+        }
+        BuildError::Server(_) | BuildError::Uri(_) | BuildError::ServerName(_) => {
+            (DoctorStep::Dns, format!("correct the server of cluster {cluster}: {text}"))
+        }
+        _ => (DoctorStep::Tls, format!("correct cluster {cluster}: {text}")),
+    };
+    report.skip_before(step, "not checked: the configuration is invalid");
+    report.fail(step, text, to_do);
 }
 
 /// An error with its sources, without control characters.
-pub(super) fn printable(error: &dyn Error) -> String {
+pub(super) fn printable(error: &(dyn Error + 'static)) -> String {
     redact::terminal(&error_chain(error)).into_owned()
 }

@@ -27,6 +27,11 @@ pub(super) fn check_expiry(
             false => report.pass(DoctorStep::Expiry, "the credential has no known expiry"),
         };
     };
+    let not_before = obtained.credential.identity.as_ref().map(|identity| identity.validity().not_before);
+    if let Some(from) = not_before.filter(|from| *from > now) {
+        let text = format!("the client certificate is not valid before {from}");
+        return report.fail(DoctorStep::Expiry, text, "correct the local clock, or wait");
+    }
     if first.at > now {
         return report.pass(DoctorStep::Expiry, format!("{} is valid until {}", first.what, first.at));
     }

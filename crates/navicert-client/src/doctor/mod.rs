@@ -2,18 +2,25 @@
 //! to do.
 //!
 //! ```text
-//! kubeconfig (file, context, cluster, user, authority) ──▶ connection (dns, tcp, tls) ──▶ plugin (plugin, policy, run,
-//! versions) ──▶ credential (expiry) ──▶ request (clock, request) ──▶ DoctorReport::to_do
+//! kubeconfig (file, context, cluster, user, authority) ──▶ connection (proxy, dns, tcp, tls, server) ──▶ plugin (plugin,
+//! policy, run, versions) ──▶ credential (expiry) ──▶ clock ──▶ request ──▶ DoctorReport::to_do
 //! ```
 //!
 //! Every step uses the client's own code. No text contains a secret.
 
+mod api_server;
+mod clock;
 mod connection;
 mod credential;
+mod handshake;
 mod kubeconfig;
 mod plugin;
+mod proxy;
+mod rejection;
 mod report;
 mod request;
+mod signer;
+mod tls_probe;
 
 use std::path::PathBuf;
 
@@ -24,7 +31,7 @@ use crate::kubeconfig::{KubeconfigSources, Overrides};
 use crate::transport;
 
 use report::ReportBuilder;
-pub use report::{Conclusion, DoctorReport, DoctorStep, StepResult, StepStatus};
+pub use report::{Conclusion, DoctorEvent, DoctorReport, DoctorStep, StepResult, StepStatus};
 
 /// The context to diagnose, and the dependencies.
 #[derive(Clone)]
@@ -47,18 +54,18 @@ pub struct Patient {
     pub transport: transport::TransportEnvironment,
 }
 
-/// Diagnoses a context. Calls `on_result` with each result in the order of [`DoctorStep`]. Requires a tokio runtime.
+/// Diagnoses a context. Calls `on_event` with each result in the order of [`DoctorStep`]. Requires a tokio runtime.
 ///
 /// Runs the plugin once if the server is reachable; the plugin may prompt if there is a terminal.
-pub async fn diagnose(patient: &Patient, on_result: &mut (dyn FnMut(&StepResult) + Send)) -> DoctorReport {
-    let mut report = ReportBuilder::new(on_result);
+pub async fn diagnose(patient: &Patient, on_event: &mut (dyn FnMut(DoctorEvent<'_>) + Send)) -> DoctorReport {
+    let mut report = ReportBuilder::new(on_event);
     let Some(effective) = kubeconfig::read(patient, &mut report) else { return report.finish() };
     let reached = connection::reach(patient, &effective, &mut report).await;
     let obtained = plugin::obtain_credential(patient, &effective, reached.is_some(), &mut report).await;
     credential::check_expiry(patient, &effective, obtained.as_ref(), &mut report);
     if let Some(reached) = reached {
-        request::compare_clocks(patient, &reached, &mut report);
-        request::send_request(patient, &effective, obtained, &mut report).await;
+        clock::compare(&reached, &mut report);
+        request::send_request(patient, &effective, &reached, obtained, &mut report).await;
     }
     report.finish()
 }

@@ -12,13 +12,17 @@ use navicert_types::tree::{Node, Syntax, parse};
 use super::Patient;
 use super::kubeconfig::quoted;
 use super::report::{DoctorStep, ReportBuilder};
-use crate::credential::{Credential, CredentialSource, RequestOrigin, choose};
+use super::signer;
+use crate::credential::{Credential, CredentialSource, choose};
+use crate::exec::interactive::decide;
 use crate::exec::response::PluginOutputError;
 use crate::exec::{Authenticator, ExecError, Plugin, PluginPolicy};
 use crate::kubeconfig::Effective;
 use crate::kuberc::KubercError;
 use crate::whoami::member;
 
+/// How often a plugin that is still running is reported.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 /// Timeout of `kubectl version`.
 const KUBECTL_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -48,22 +52,18 @@ pub(super) async fn obtain_credential(
         }
     };
     let Some(plugin) = used_plugin(patient, effective) else {
-        for step in [DoctorStep::Plugin, DoctorStep::Policy, DoctorStep::Run, DoctorStep::Versions] {
-            report.skip(step, "no exec plugin is used");
-        }
-        let credential = source.get(RequestOrigin::Foreground).await.ok()?;
-        return Some(ObtainedCredential { source, credential, from_plugin: false });
+        return signer::obtain(patient, effective, source, reached, report).await;
     };
     let authenticator = Authenticator::new(plugin, patient.exec.clone(), patient.around.clone());
     let may_run = check_installed(patient, authenticator.plugin(), report)
         & check_policy(patient, &authenticator, report);
     if !may_run || !reached {
-        let text = if reached { "not run" } else { "not run: the server is unreachable" };
+        let text = if may_run { report.skip_reason() } else { "not run".to_owned() };
         report.skip(DoctorStep::Run, text);
         check_versions(patient, authenticator.plugin(), None, report).await;
         return None;
     }
-    let ran = authenticator.refresh().await;
+    let ran = run_with_progress(patient, effective, &authenticator, report).await;
     let mismatch = match &ran {
         Ok(credential) => {
             report.pass(DoctorStep::Run, describe_credential(credential));
@@ -79,8 +79,36 @@ pub(super) async fn obtain_credential(
         }
     };
     check_versions(patient, authenticator.plugin(), mismatch, report).await;
-    // `source` shares the credential that was just obtained (C404).
     ran.ok().map(|credential| ObtainedCredential { source, credential, from_plugin: true })
+}
+
+/// Runs the plugin and reports every second that it is still running.
+async fn run_with_progress(
+    patient: &Patient,
+    effective: &Effective,
+    authenticator: &Authenticator,
+    report: &mut ReportBuilder<'_>,
+) -> Result<Arc<Credential>, ExecError> {
+    let exec = effective.user.exec.as_ref();
+    let command = exec.map(|exec| short_command(&exec.command, &exec.args)).unwrap_or_default();
+    let mode = exec.map_or("Never", |exec| exec.interactive_mode.as_str());
+    let interactive = decide(mode, &*patient.around.terminal, &patient.exec.stdin).unwrap_or(false);
+    let mut run = std::pin::pin!(authenticator.refresh());
+    let mut elapsed = Duration::ZERO;
+    loop {
+        match tokio::time::timeout(PROGRESS_INTERVAL, &mut run).await {
+            Ok(outcome) => return outcome,
+            Err(_) => elapsed += PROGRESS_INTERVAL,
+        }
+        report.plugin_running(&command, elapsed, interactive);
+    }
+}
+
+/// The command with its subcommands: options may hold secrets.
+fn short_command(command: &str, args: &[String]) -> String {
+    let subcommands = args.iter().map(String::as_str).take_while(|arg| !arg.starts_with('-'));
+    let words: Vec<&str> = std::iter::once(command).chain(subcommands).collect();
+    navicert_types::redact::terminal(&words.join(" ")).into_owned()
 }
 
 /// The plugin, unless a static credential takes precedence.

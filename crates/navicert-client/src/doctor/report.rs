@@ -1,6 +1,7 @@
 //! The steps, their results, and the conclusion.
 
 use std::fmt;
+use std::time::Duration;
 
 use crate::whoami::UserInfo;
 
@@ -17,12 +18,16 @@ pub enum DoctorStep {
     User,
     /// The certificate authority that verifies the server is valid.
     Authority,
+    /// The proxy on the way to the server accepts connections.
+    Proxy,
     /// The server's host name resolves.
     Dns,
     /// The server accepts connections.
     Tcp,
     /// The server's certificate is valid.
     Tls,
+    /// The server is a Kubernetes API server.
+    Server,
     /// The credential plugin is installed.
     Plugin,
     /// The plugin policy permits it.
@@ -41,15 +46,17 @@ pub enum DoctorStep {
 
 impl DoctorStep {
     /// All steps in order.
-    pub const ALL: [DoctorStep; 15] = [
+    pub const ALL: [DoctorStep; 17] = [
         DoctorStep::File,
         DoctorStep::Context,
         DoctorStep::Cluster,
         DoctorStep::User,
         DoctorStep::Authority,
+        DoctorStep::Proxy,
         DoctorStep::Dns,
         DoctorStep::Tcp,
         DoctorStep::Tls,
+        DoctorStep::Server,
         DoctorStep::Plugin,
         DoctorStep::Policy,
         DoctorStep::Run,
@@ -67,9 +74,11 @@ impl DoctorStep {
             DoctorStep::Cluster => "cluster",
             DoctorStep::User => "user",
             DoctorStep::Authority => "authority",
+            DoctorStep::Proxy => "proxy",
             DoctorStep::Dns => "dns",
             DoctorStep::Tcp => "tcp",
             DoctorStep::Tls => "tls",
+            DoctorStep::Server => "server",
             DoctorStep::Plugin => "plugin",
             DoctorStep::Policy => "policy",
             DoctorStep::Run => "run",
@@ -116,6 +125,23 @@ pub struct StepResult {
     pub text: String,
     /// How to fix it.
     pub to_do: Option<String>,
+}
+
+/// What happens during a diagnosis.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum DoctorEvent<'a> {
+    /// A step is complete.
+    Result(&'a StepResult),
+    /// The credential plugin is still running. Sent every second.
+    PluginRunning {
+        /// The command with its arguments, safe for a terminal.
+        command: &'a str,
+        /// How long it has been running.
+        elapsed: Duration,
+        /// Whether the plugin may prompt on the terminal.
+        interactive: bool,
+    },
 }
 
 /// The results of all steps.
@@ -167,22 +193,28 @@ impl DoctorReport {
         match self.failure().map(|result| result.step) {
             None => Conclusion::Healthy,
             Some(DoctorStep::File) => Conclusion::BadInput,
-            Some(DoctorStep::Dns | DoctorStep::Tcp | DoctorStep::Tls) => Conclusion::Unreachable,
+            Some(DoctorStep::Proxy | DoctorStep::Dns | DoctorStep::Tcp | DoctorStep::Tls) => {
+                Conclusion::Unreachable
+            }
             Some(DoctorStep::Policy) => Conclusion::Denied,
             Some(_) => Conclusion::Rejected,
         }
     }
 }
 
-/// Builds a report and passes every result to the callback immediately.
+/// Builds a report and passes every event to the callback immediately.
 pub(super) struct ReportBuilder<'a> {
     report: DoctorReport,
-    on_result: &'a mut (dyn FnMut(&StepResult) + Send),
+    on_event: &'a mut (dyn FnMut(DoctorEvent<'_>) + Send),
 }
 
 impl<'a> ReportBuilder<'a> {
-    pub(super) fn new(on_result: &'a mut (dyn FnMut(&StepResult) + Send)) -> Self {
-        ReportBuilder { report: DoctorReport::default(), on_result }
+    pub(super) fn new(on_event: &'a mut (dyn FnMut(DoctorEvent<'_>) + Send)) -> Self {
+        ReportBuilder { report: DoctorReport::default(), on_event }
+    }
+
+    pub(super) fn plugin_running(&mut self, command: &str, elapsed: Duration, interactive: bool) {
+        (self.on_event)(DoctorEvent::PluginRunning { command, elapsed, interactive });
     }
 
     pub(super) fn pass(&mut self, step: DoctorStep, text: impl Into<String>) {
@@ -209,9 +241,28 @@ impl<'a> ReportBuilder<'a> {
         self.report.user = Some(user);
     }
 
-    /// Skips the steps before `next`.
+    /// The first step without a result.
+    pub(super) fn next_step(&self) -> Option<DoctorStep> {
+        DoctorStep::ALL.get(self.report.results.len()).copied()
+    }
+
+    /// Skips the remaining steps before `next` with this text.
+    pub(super) fn skip_before(&mut self, next: DoctorStep, text: &str) {
+        let reported = self.report.results.len();
+        for step in DoctorStep::ALL.into_iter().skip(reported).filter(|step| *step < next) {
+            self.skip(step, text);
+        }
+    }
+
+    /// Skips the steps before `next` because of the failed one.
     pub(super) fn skip_until(&mut self, next: DoctorStep) {
         self.skip_while(|step| step < next);
+    }
+
+    /// Why a later step is skipped.
+    pub(super) fn skip_reason(&self) -> String {
+        let failed = self.report.failure().map_or("an earlier step", |result| result.step.name());
+        format!("skipped because `{failed}` failed")
     }
 
     /// Skips the remaining steps and returns the report.
@@ -222,8 +273,7 @@ impl<'a> ReportBuilder<'a> {
 
     fn skip_while(&mut self, is_left: impl Fn(DoctorStep) -> bool) {
         let reported = self.report.results.len();
-        let failed = self.report.failure().map_or("an earlier step", |result| result.step.name());
-        let text = format!("skipped because `{failed}` failed");
+        let text = self.skip_reason();
         for step in DoctorStep::ALL.into_iter().skip(reported).filter(|step| is_left(*step)) {
             self.skip(step, text.clone());
         }
@@ -231,7 +281,7 @@ impl<'a> ReportBuilder<'a> {
 
     fn add(&mut self, step: DoctorStep, verdict: StepStatus, text: String, to_do: Option<String>) {
         let result = StepResult { step, status: verdict, text, to_do };
-        (self.on_result)(&result);
+        (self.on_event)(DoctorEvent::Result(&result));
         self.report.results.push(result);
     }
 }

@@ -1,180 +1,214 @@
-//! The last two steps: compares the clocks, and sends a `SelfSubjectReview` to see how the server authenticates the user.
+//! The last step: sends a `SelfSubjectReview` with the credential and checks how the server authenticates it.
 
-use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
-use http::{HeaderValue, StatusCode};
-use navicert_types::Timestamp;
+use http::StatusCode;
+use navicert_types::redact;
+use navicert_types::tree::{Node, Syntax, parse};
 
 use super::Patient;
-use super::connection::{self, Reached, printable};
-use super::credential::claims;
+use super::api_server::{ServerKind, is_status, other_server, outcome};
+use super::connection::{ProbeError, Reached, printable};
 use super::kubeconfig::quoted;
 use super::plugin::ObtainedCredential;
+use super::rejection::{self, Sent};
 use super::report::{DoctorStep, ReportBuilder};
+use super::tls_probe::alert_in;
+use crate::credential::{Credential, CredentialSource, StaticCredential};
 use crate::kubeconfig::Effective;
 use crate::transport::{Transport, TransportError};
-use crate::whoami::{UserInfo, WhoamiError, whoami};
+use crate::whoami::{UserInfo, WhoamiError, member, whoami};
 
-/// With a larger difference, valid tokens look expired or not yet valid.
-const MAX_CLOCK_SKEW: Duration = Duration::from_secs(30);
+/// The user of a request without a credential, or whose credential was lost on the way.
+const ANONYMOUS: &str = "system:anonymous";
 
-/// The difference between the local clock and the server's.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Skew {
-    by: Duration,
-    ahead: bool,
-}
-
-impl Skew {
-    /// From the `Date` of a response, which has a precision of one second.
-    pub(super) fn from_date(patient: &Patient, date: &HeaderValue) -> Option<Self> {
-        let server = jiff::fmt::rfc2822::parse(date.to_str().ok()?).ok()?.timestamp();
-        Some(Skew::between(patient.around.clock.now(), server))
-    }
-
-    fn between(here: Timestamp, server: Timestamp) -> Self {
-        let by = here.duration_since(server);
-        Skew { by: by.unsigned_abs(), ahead: by.is_positive() }
-    }
-
-    pub(super) fn is_large(&self) -> bool {
-        self.by > MAX_CLOCK_SKEW
-    }
-}
-
-impl fmt::Display for Skew {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seconds = self.by.as_secs();
-        let (amount, unit) = match seconds {
-            0..120 => (seconds, "seconds"),
-            120..7_200 => ((seconds + 30) / 60, "minutes"),
-            7_200..172_800 => ((seconds + 1_800) / 3_600, "hours"),
-            _ => ((seconds + 43_200) / 86_400, "days"),
-        };
-        let relation = if self.ahead { "ahead of" } else { "behind" };
-        write!(f, "{amount} {unit} {relation} the server's")
-    }
-}
-
-pub(super) fn compare_clocks(patient: &Patient, reached: &Reached, report: &mut ReportBuilder<'_>) {
-    match reached.date.as_ref().and_then(|date| Skew::from_date(patient, date)) {
-        None => report.skip(DoctorStep::Clock, "the server sent no Date header"),
-        Some(skew) if skew.is_large() => {
-            report.warn(DoctorStep::Clock, format!("local clock is {skew}"), "correct the local clock");
-        }
-        Some(_) => report.pass(DoctorStep::Clock, "local clock agrees with the server's"),
-    }
-}
+/// Text and fix of a failed request.
+type Explanation = (String, String);
 
 /// Sends a `SelfSubjectReview` with the credential.
 pub(super) async fn send_request(
     patient: &Patient,
     effective: &Effective,
+    reached: &Reached<'_>,
     obtained: Option<ObtainedCredential>,
     report: &mut ReportBuilder<'_>,
 ) {
     let Some(obtained) = obtained else { return };
-    let settings = match connection::settings(patient, effective) {
-        Ok(settings) => settings,
+    // A plugin is run once: a rejected credential is reported, not refreshed.
+    let source: Arc<dyn CredentialSource> = match obtained.from_plugin {
+        true => Arc::new(StaticCredential::new(Credential::clone(&obtained.credential))),
+        false => Arc::clone(&obtained.source),
+    };
+    let target = &reached.target;
+    let transport = match Transport::new(target.settings.clone(), source, target.around()) {
+        Ok(transport) => transport,
         Err(error) => return report.fail(DoctorStep::Request, printable(&error), "correct the kubeconfig"),
     };
-    let transport = Transport::new(settings, Arc::clone(&obtained.source), connection::around(patient));
-    let reviewed = match &transport {
-        Ok(transport) => whoami(transport).await,
-        Err(error) => return report.fail(DoctorStep::Request, printable(&error), "correct the kubeconfig"),
-    };
-    match reviewed {
+    let sent = Sent { patient, effective, target, obtained: &obtained };
+    match whoami(&transport).await {
         Ok(review) => {
-            report.pass(DoctorStep::Request, describe_user(&review.user));
+            report_user(&sent, &review.user, report).await;
             report.set_user(review.user);
         }
-        Err(WhoamiError::Rejected { status: StatusCode::UNAUTHORIZED, .. }) => {
-            let (text, to_do) = explain_unauthorized(patient, effective, &obtained);
-            report.fail(DoctorStep::Request, text, to_do);
+        Err(WhoamiError::Rejected { status: StatusCode::UNAUTHORIZED, is_status, .. }) => {
+            let explanation = rejection::explain_unauthorized(&sent, is_status).await;
+            fail(report, explanation);
         }
-        Err(WhoamiError::Rejected { message, .. }) => {
-            let text = format!("authenticated, but not allowed to create a SelfSubjectReview: {message}");
-            report.warn(
-                DoctorStep::Request,
-                text,
-                "ask an administrator to grant this user the role `system:basic-user`",
-            );
+        Err(WhoamiError::Rejected { message, is_status, .. }) => {
+            report_forbidden(&sent, &message, is_status, report).await;
         }
-        Err(WhoamiError::NotServed) => {
-            report.pass(DoctorStep::Request, "request accepted; the server is too old for SelfSubjectReview");
+        Err(WhoamiError::NotServed) => check_old_server(&sent, reached, &transport, report).await,
+        Err(WhoamiError::UnexpectedResponse { status, message, location }) => {
+            fail(report, explain_unexpected(&sent, status, &message, location));
         }
-        Err(WhoamiError::Transport(TransportError::CertificateRejected { alert })) => {
-            let user = quoted(&effective.user_name);
-            let text = format!("the server rejected the client certificate: {alert}");
-            report.fail(
-                DoctorStep::Request,
-                text,
-                format!("give user {user} a certificate issued by this cluster's certificate authority"),
-            );
-        }
-        Err(error) => {
-            let text = printable(&error);
-            report.fail(
-                DoctorStep::Request,
-                text,
-                "check the server's log: it did not respond like an API server",
-            );
+        Err(WhoamiError::Transport(error)) => {
+            let explanation = explain_transport(&sent, &error).await;
+            fail(report, explanation);
         }
     }
+}
+
+fn fail(report: &mut ReportBuilder<'_>, (text, to_do): Explanation) {
+    report.fail(DoctorStep::Request, text, to_do);
+}
+
+/// Reports the user. Anonymous is an error if a credential was sent, or should have been.
+async fn report_user(sent: &Sent<'_>, user: &UserInfo, report: &mut ReportBuilder<'_>) {
+    if user.username != ANONYMOUS {
+        return report.pass(DoctorStep::Request, describe_user(user));
+    }
+    if sent.has_credential() || !sent.effective.user_exists {
+        let explanation = rejection::explain_anonymous(sent).await;
+        return fail(report, explanation);
+    }
+    report.warn(
+        DoctorStep::Request,
+        format!("the server treats you as `{ANONYMOUS}`: no credential was sent"),
+        format!("give user {} a credential", quoted(&sent.effective.user_name)),
+    );
 }
 
 fn describe_user(user: &UserInfo) -> String {
     let groups = if user.groups.is_empty() { "no groups".to_owned() } else { user.groups.join(", ") };
-    navicert_types::redact::terminal(&format!("authenticated as `{}` ({groups})", user.username)).into_owned()
+    redact::terminal(&format!("authenticated as `{}` ({groups})", user.username)).into_owned()
 }
 
-/// The likely reason for a 401, derived from the credential because the server does not give one.
-fn explain_unauthorized(
-    patient: &Patient,
-    effective: &Effective,
-    obtained: &ObtainedCredential,
-) -> (String, String) {
-    let (user, credential) = (quoted(&effective.user_name), &obtained.credential);
-    let prefix = "server responded with 401 Unauthorized";
-    if credential.authorization.is_none() && credential.identity.is_none() {
-        let text = format!("{prefix}: no credential was sent, and anonymous requests are not allowed");
-        return (text, format!("give user {user} a credential, or name another user in the context"));
+/// Reports a 403: anonymous, not from an API server, impersonation, or a missing role.
+async fn report_forbidden(sent: &Sent<'_>, message: &str, is_status: bool, report: &mut ReportBuilder<'_>) {
+    if message.contains(&format!("\"{ANONYMOUS}\"")) {
+        let explanation = rejection::explain_anonymous(sent).await;
+        return fail(report, explanation);
     }
-    if let Some(claims) = claims(credential) {
-        let now = patient.around.clock.now();
-        if let Some(from) = claims.not_before.filter(|from| *from > now) {
-            let text = format!("{prefix}: the token is not valid before {from}");
-            return (text, "correct the local clock, or wait".to_owned());
-        }
-        if let Some(end) = claims.expires.filter(|end| *end <= now) {
-            let text = format!("{prefix}: the token expired at {end}");
-            return (text, format!("give user {user} a new token"));
-        }
-        let (issuer, audiences) = (quoted(&claims.issuer), claims.audiences.join(", "));
-        let text = format!(
-            "{prefix}: issuer {issuer} or audience `{audiences}` is not accepted, or the token was revoked"
-        );
-        return (
-            text,
-            format!(
-                "compare issuer {issuer} and audience `{audiences}` with the API server's authentication configuration"
+    if !is_status {
+        let server = quoted(&sent.target.server());
+        return fail(
+            report,
+            (
+                "server responded with 403 Forbidden, but not as a Kubernetes API server does".to_owned(),
+                format!("check what stands in front of the API server at {server}: it rejects the request"),
             ),
         );
     }
-    if let (true, Some(exec)) = (obtained.from_plugin, effective.user.exec.as_ref()) {
-        let text = format!("{prefix}, also for a new credential from the plugin");
-        return (text, format!("log in again with {} as a user this cluster accepts", quoted(&exec.command)));
-    }
-    if credential.authorization.is_none() {
-        let text =
-            format!("{prefix}: the client certificate is not issued by a trusted certificate authority");
-        return (
-            text,
-            format!("give user {user} a certificate issued by this cluster's certificate authority"),
+    if sent.impersonates() {
+        let user = quoted(&sent.effective.user_name);
+        return fail(
+            report,
+            (
+                format!("impersonation is not allowed: {message}"),
+                format!(
+                    "remove the impersonation (`as`, `--as`), or ask an administrator to let user {user} impersonate"
+                ),
+            ),
         );
     }
-    let kind = if effective.user.username.is_empty() { "token" } else { "password" };
-    (format!("{prefix}: unknown {kind}"), format!("give user {user} a {kind} that this cluster accepts"))
+    report.warn(
+        DoctorStep::Request,
+        format!("authenticated, but not allowed to create a SelfSubjectReview: {message}"),
+        "ask an administrator to grant this user the role `system:basic-user`",
+    );
+}
+
+/// Kubernetes before 1.26 has no `SelfSubjectReview`: asks for the API versions, which needs an accepted credential too.
+async fn check_old_server(
+    sent: &Sent<'_>,
+    reached: &Reached<'_>,
+    transport: &Transport,
+    report: &mut ReportBuilder<'_>,
+) {
+    let response = match sent.target.get(transport, "/api").await {
+        Ok(response) => response,
+        Err(ProbeError::Transport(error)) => {
+            let explanation = explain_transport(sent, &error).await;
+            return fail(report, explanation);
+        }
+        Err(ProbeError::Build(_) | ProbeError::Timeout) => {
+            let found = "no response to GET /api";
+            return fail(report, other_server(sent.target, found));
+        }
+    };
+    let body = parse(&response.body, Syntax::Json).unwrap_or_default();
+    let text = |name| member(&body, name).and_then(Node::as_str).unwrap_or_default();
+    match response.status {
+        StatusCode::UNAUTHORIZED => {
+            let explanation = rejection::explain_unauthorized(sent, is_status(&body)).await;
+            fail(report, explanation);
+        }
+        StatusCode::FORBIDDEN => report_forbidden(sent, text("message"), is_status(&body), report).await,
+        status if status.is_success() && !text("kind").is_empty() => {
+            let version = match &reached.server {
+                ServerKind::Kubernetes(Some(version)) => format!(" ({version})"),
+                _ => String::new(),
+            };
+            report.pass(
+                DoctorStep::Request,
+                format!(
+                    "request accepted; the server{version} is too old to name the user (1.26 and newer do)"
+                ),
+            );
+        }
+        _ => fail(report, other_server(sent.target, &format!("{} to GET /api", outcome(&response)))),
+    }
+}
+
+fn explain_unexpected(
+    sent: &Sent<'_>,
+    status: StatusCode,
+    message: &str,
+    location: Option<String>,
+) -> Explanation {
+    let server = quoted(&sent.target.server());
+    let suffix = if message.is_empty() { String::new() } else { format!(": {message}") };
+    if let Some(location) = location.filter(|_| status.is_redirection()) {
+        let found = format!("server responded with {status} to {}", quoted(&location));
+        return other_server(sent.target, &found);
+    }
+    if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
+        return (
+            format!("server responded with {status}{suffix}"),
+            format!("check the API server at {server}: it is overloaded or unavailable"),
+        );
+    }
+    other_server(sent.target, &format!("server responded with {status} to a SelfSubjectReview{suffix}"))
+}
+
+/// Explains a request without a response.
+async fn explain_transport(sent: &Sent<'_>, error: &TransportError) -> Explanation {
+    if let TransportError::CertificateRejected { alert } = error {
+        return rejection::explain_alert(sent, alert);
+    }
+    if let Some(alert) = alert_in(error) {
+        return rejection::explain_alert(sent, &format!("{alert:?}"));
+    }
+    // The connection may be closed before the alert is read.
+    if let Some(alert) = sent.observed_alert().await {
+        return rejection::explain_alert(sent, &format!("{alert:?}"));
+    }
+    let server = quoted(&sent.target.server());
+    let to_do = match error {
+        TransportError::Signer(_) | TransportError::SlowSigner { .. } => {
+            "check the external signer and its device".to_owned()
+        }
+        _ => format!("check the API server at {server}: the connection failed"),
+    };
+    (printable(error), to_do)
 }

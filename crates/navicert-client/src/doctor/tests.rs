@@ -5,8 +5,8 @@ use super::{Conclusion, DoctorReport, DoctorStep, StepStatus};
 
 fn report(statuses: &[(DoctorStep, StepStatus)]) -> DoctorReport {
     let mut reported = 0;
-    let mut on_result = |_: &super::StepResult| reported += 1;
-    let mut builder = ReportBuilder::new(&mut on_result);
+    let mut on_event = |_: super::DoctorEvent<'_>| reported += 1;
+    let mut builder = ReportBuilder::new(&mut on_event);
     for step in DoctorStep::ALL {
         let verdict = statuses.iter().find(|(found, _)| *found == step).map(|(_, verdict)| *verdict);
         match verdict {
@@ -40,8 +40,8 @@ fn first_failure_is_the_thing_to_do_and_an_earlier_warning_explains_a_rejection(
 
 #[test]
 fn remaining_steps_are_skipped_with_the_reason() {
-    let mut on_result = |_: &super::StepResult| {};
-    let mut builder = ReportBuilder::new(&mut on_result);
+    let mut on_event = |_: super::DoctorEvent<'_>| {};
+    let mut builder = ReportBuilder::new(&mut on_event);
     builder.fail(DoctorStep::File, "gone", "find it");
     builder.skip_until(DoctorStep::Cluster);
     let report = builder.finish();

@@ -1,6 +1,11 @@
 //! `navicert doctor`: checks every step from the kubeconfig to the server's response and prints what to fix first.
 
-use navicert_client::doctor::{self, Conclusion, DoctorReport, DoctorStep, StepResult, StepStatus};
+use std::io::IsTerminal as _;
+use std::time::Duration;
+
+use navicert_client::doctor::{
+    self, Conclusion, DoctorEvent, DoctorReport, DoctorStep, StepResult, StepStatus,
+};
 use serde_json::{Value, json};
 
 use super::connect;
@@ -19,8 +24,9 @@ pub(crate) fn run(
     if let Some(context) = &args.examined {
         patient.overrides.context.clone_from(context);
     }
-    let mut lines = ReportPrinter { output, skipped: Vec::new(), failure: None };
-    let report = connect::block_on(doctor::diagnose(&patient, &mut |finding| lines.print(finding)))?;
+    let progress = Progress { is_terminal: std::io::stderr().is_terminal(), is_shown: false };
+    let mut lines = ReportPrinter { output, skipped: Vec::new(), failure: None, progress };
+    let report = connect::block_on(doctor::diagnose(&patient, &mut |event| lines.on_event(event)))?;
     lines.end(&report)?;
     Ok(match report.conclusion() {
         Conclusion::Healthy => Exit::Done,
@@ -36,9 +42,23 @@ struct ReportPrinter<'a> {
     output: &'a mut Output,
     skipped: Vec<StepResult>,
     failure: Option<Failure>,
+    progress: Progress,
 }
 
 impl ReportPrinter<'_> {
+    fn on_event(&mut self, event: DoctorEvent<'_>) {
+        match event {
+            DoctorEvent::Result(finding) => {
+                self.progress.clear(self.output);
+                self.print(finding);
+            }
+            DoctorEvent::PluginRunning { command, elapsed, interactive } => {
+                self.progress.show(command, elapsed, interactive, self.output);
+            }
+            _ => {}
+        }
+    }
+
     fn print(&mut self, finding: &StepResult) {
         if self.output.is_json() {
             return;
@@ -86,6 +106,36 @@ impl ReportPrinter<'_> {
             self.output.json(&as_json(report))
         } else {
             self.output.text(&last_line(report))
+        }
+    }
+}
+
+/// How often a plugin that may prompt is announced: a prompt must stay readable.
+const INTERACTIVE_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The line on a terminal that says which plugin is running, and for how long.
+struct Progress {
+    is_terminal: bool,
+    is_shown: bool,
+}
+
+impl Progress {
+    fn show(&mut self, command: &str, elapsed: Duration, interactive: bool, output: &mut Output) {
+        if !self.is_terminal {
+            return;
+        }
+        let text = format!("running `{command}`… {} s", elapsed.as_secs());
+        if !interactive {
+            output.progress(&text);
+            self.is_shown = true;
+        } else if elapsed == INTERACTIVE_INTERVAL || elapsed.as_secs().is_multiple_of(30) {
+            output.note(&text);
+        }
+    }
+
+    fn clear(&mut self, output: &mut Output) {
+        if std::mem::take(&mut self.is_shown) {
+            output.progress("");
         }
     }
 }

@@ -1,0 +1,98 @@
+//! The proxy on the way to the server: which setting names it, and why it cannot be used.
+
+use std::fmt;
+
+use super::Patient;
+use super::connection::{ProbeError, Target, printable};
+use super::kubeconfig::quoted;
+use crate::kubeconfig::Effective;
+use crate::transport::{BuildError, ProxyChoice, ProxyError, TransportError, TransportSettings};
+
+/// A proxy that requests go through, and the setting that names it.
+pub(super) struct UsedProxy {
+    /// Without user information.
+    address: String,
+    /// `HTTPS_PROXY`, or the cluster's `proxy-url`.
+    setting: String,
+    from_environment: bool,
+}
+
+impl fmt::Display for UsedProxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} from {}", quoted(&self.address), self.setting)
+    }
+}
+
+/// The proxy that requests to the server go through.
+pub(super) fn in_use(
+    patient: &Patient,
+    effective: &Effective,
+    settings: &TransportSettings,
+) -> Result<Option<UsedProxy>, BuildError> {
+    let Some(proxy) = settings.proxy_in_use()? else { return Ok(None) };
+    let from_environment = matches!(settings.proxy, ProxyChoice::Environment(_));
+    let setting = if from_environment {
+        let names =
+            if effective.is_https() { ["HTTPS_PROXY", "https_proxy"] } else { ["HTTP_PROXY", "http_proxy"] };
+        let is_set =
+            |name: &&str| patient.around.environment.variable(name).is_some_and(|value| !value.is_empty());
+        names.into_iter().find(is_set).unwrap_or("HTTPS_PROXY").to_owned()
+    } else {
+        format!("`proxy-url` of cluster {}", quoted(&effective.cluster_name))
+    };
+    Ok(Some(UsedProxy { address: proxy.address(), setting, from_environment }))
+}
+
+/// Text and fix if the proxy is the cause of an error; `None` if the server behind it is.
+pub(super) async fn explain(
+    target: &Target<'_>,
+    proxy: &UsedProxy,
+    error: &TransportError,
+) -> Option<(String, String)> {
+    let (address, setting) = (quoted(&proxy.address), &proxy.setting);
+    let (host, port) = target.host_and_port();
+    let server = quoted(&format!("{host}:{port}"));
+    let avoid = match proxy.from_environment {
+        true => format!(", or add {} to NO_PROXY", quoted(&host)),
+        false => String::new(),
+    };
+    let to_do = match error {
+        TransportError::Lookup { .. } => {
+            format!("correct {setting}: the host of proxy {address} does not resolve")
+        }
+        TransportError::Connect { .. } | TransportError::ConnectTimeout { .. } => {
+            format!("correct {setting}: proxy {address} does not accept connections")
+        }
+        TransportError::Proxy { source: ProxyError::Credentials, .. } => {
+            format!("put the proxy's user name and password into {setting}")
+        }
+        TransportError::Proxy { source: ProxyError::Rejected(_), .. } => {
+            format!("check that proxy {address} ({setting}) may and can connect to {server}{avoid}")
+        }
+        TransportError::Proxy { .. } => format!("correct {setting}: {address} is not a proxy"),
+        TransportError::Handshake { .. } | TransportError::HandshakeTimeout { .. }
+            if proxy.address.starts_with("https:") && fails_itself(target, proxy).await =>
+        {
+            format!("correct {setting}: TLS with proxy {address} fails")
+        }
+        _ => return None,
+    };
+    Some((format!("{} (proxy {address} from {setting})", printable(error)), to_do))
+}
+
+/// Whether TLS with the proxy itself fails.
+async fn fails_itself(target: &Target<'_>, proxy: &UsedProxy) -> bool {
+    let settings = TransportSettings {
+        server: proxy.address.clone(),
+        tls_server_name: String::new(),
+        proxy: ProxyChoice::None,
+        ..target.settings.clone()
+    };
+    let failed = target.probe(settings).await.err();
+    matches!(
+        failed,
+        Some(ProbeError::Transport(
+            TransportError::Handshake { .. } | TransportError::HandshakeTimeout { .. }
+        ))
+    )
+}
