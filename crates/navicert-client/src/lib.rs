@@ -23,7 +23,9 @@
 //! assert_eq!(effective.credential_kinds(), ["token"]);
 //! ```
 
+mod client;
 pub mod coalescing;
+pub mod config;
 pub mod credential;
 pub mod doctor;
 pub mod exec;
@@ -35,3 +37,6 @@ pub mod repoll;
 pub mod transport;
 pub mod wake_gate;
 pub mod whoami;
+
+pub use client::{Client, ClientBuilder};
+pub use config::{Config, ConfigError, ConfigErrorClass, ConfigErrors, ConfigOptions};

@@ -11,10 +11,9 @@ use navicert_plugin::detach;
 use navicert_types::{Clock, error_chain};
 use zeroize::Zeroizing;
 
-use super::choose::ChooseError;
 use super::{
-    BoxFuture, ClientIdentity, Credential, CredentialError, CredentialSource, Generation, Rejection,
-    RequestOrigin, SharedFiles,
+    BoxFuture, ClientIdentity, Credential, CredentialError, CredentialSource, Generation, IdentityError,
+    Rejection, RequestOrigin, SharedFiles,
 };
 
 /// How often the files are read, at most.
@@ -43,6 +42,15 @@ pub(crate) struct KeyPairFiles {
     pub(crate) files: SharedFiles,
 }
 
+/// Why a pair of files cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum KeyPairError {
+    #[error("unable to read {field} {path}")]
+    Unreadable { field: &'static str, path: String, source: std::io::Error },
+    #[error("invalid client certificate")]
+    Identity(#[from] IdentityError),
+}
+
 struct CachedPair {
     credential: Arc<Credential>,
     /// Generation of the token.
@@ -52,33 +60,28 @@ struct CachedPair {
 }
 
 impl KeyPairFiles {
-    pub(super) fn read(&self) -> Result<ClientIdentity, ChooseError> {
+    pub(crate) fn read(&self) -> Result<ClientIdentity, KeyPairError> {
         let certificate = self.file("client-cert", &self.certificate)?;
         let key = self.file("client-key", &self.key)?;
         Ok(ClientIdentity::from_pem(&certificate, &key)?)
     }
 
-    fn file(&self, field: &'static str, path: &Path) -> Result<Zeroizing<Vec<u8>>, ChooseError> {
-        let unreadable = |source| ChooseError::Unreadable {
-            field,
-            path: path.display().to_string(),
-            source: Arc::new(source),
-        };
+    fn file(&self, field: &'static str, path: &Path) -> Result<Zeroizing<Vec<u8>>, KeyPairError> {
+        let unreadable =
+            |source| KeyPairError::Unreadable { field, path: path.display().to_string(), source };
         self.files.read(path).map(Zeroizing::new).map_err(unreadable)
     }
 }
 
 impl CertificateFiles {
-    /// Reads the pair and creates a source that combines it with another source's token.
-    ///
-    /// # Errors
-    /// The files cannot be read, or certificate and key do not match.
+    /// Creates a source that combines the pair with another source's token. The pair was read before, at a time on the
+    /// monotonic clock.
     pub(crate) fn new(
         pair: KeyPairFiles,
+        (identity, read_at): (Arc<ClientIdentity>, Duration),
         token: Arc<dyn CredentialSource>,
         clock: Arc<dyn Clock>,
-    ) -> Result<Self, ChooseError> {
-        let identity = Arc::new(pair.read()?);
+    ) -> Self {
         let token_credential = token.cached();
         let credential = Credential {
             generation: Generation::FIRST,
@@ -91,10 +94,10 @@ impl CertificateFiles {
         let cached = CachedPair {
             credential: Arc::new(credential),
             token: token_credential.map_or(Generation::FIRST, |token_credential| token_credential.generation),
-            read_at: clock.monotonic(),
+            read_at,
         };
         let cached = ArcSwap::from_pointee(cached);
-        Ok(CertificateFiles(Arc::new(Inner { pair, token, clock, cached, read_lock: Mutex::new(()) })))
+        CertificateFiles(Arc::new(Inner { pair, token, clock, cached, read_lock: Mutex::new(()) }))
     }
 
     async fn get_fresh(&self, origin: RequestOrigin) -> Result<Arc<Credential>, CredentialError> {

@@ -15,7 +15,6 @@ use navicert_signer::remote::{
     ExecSigner, ExecSignerSettings as SignerSettings, SignerProtocol, SignerTimeouts,
 };
 use navicert_types::external_signer::{SignerConfiguration, v1};
-use navicert_types::kubeconfig::AuthProviderConfig;
 use navicert_types::{Clock, error_chain, redact};
 use thiserror::Error;
 
@@ -25,30 +24,17 @@ use super::{
 };
 use crate::exec::interactive::StdinUse;
 use crate::exec::{ExecSettings, PluginPolicy, Surroundings};
-use crate::kubeconfig::Effective;
 use crate::kuberc::KubercError;
 
-/// Why a user entry with an external signer is invalid. Detected before anything runs.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SignerConfigError {
-    /// `pathExec` is missing; the text is the prototype's.
-    // C810
-    #[error("auth-provider `externalSigner`: Must provide pathExec")]
-    NoProgram,
-    /// Another credential is set as well.
-    // C812
-    #[error("auth-provider `externalSigner` cannot be combined with {0}: the hardware key would not be used")]
-    AnotherCredential(&'static str),
-    /// The kubeconfig contains a PIN.
-    // X2
-    #[error(
-        "auth-provider `externalSigner`: a `pin` in the kubeconfig is not allowed; remove it so that the signer prompts for it, or use `pin-source=file:…` in `uri`"
-    )]
-    Pin,
-    /// A setting has an unknown value.
-    #[error("auth-provider `externalSigner`: invalid value of `{0}`")]
-    Setting(&'static str),
+/// The settings of an external signer, checked.
+#[derive(Clone)]
+pub(crate) struct SignerPlan {
+    pub(crate) program: String,
+    pub(crate) configuration: SignerConfiguration,
+    pub(crate) protocol: SignerProtocol,
+    pub(crate) cluster: v1::SignerCluster,
+    /// Whether the PIN in the configuration is used.
+    pub(crate) allow_pin: bool,
 }
 
 /// Why an external signer returned no certificate.
@@ -114,46 +100,26 @@ struct SignerState {
 }
 
 impl ExternalSigner {
-    /// Creates the source for the selected user. Runs nothing.
-    ///
-    /// # Errors
-    /// [`SignerConfigError`].
-    pub fn from_provider(
-        provider: &AuthProviderConfig,
-        effective: &Effective,
-        settings: &ExecSettings,
-        around: &Surroundings,
-    ) -> Result<Self, SignerConfigError> {
-        let exposed = provider.config.iter().map(|(name, value)| (name.clone(), value.expose().clone()));
-        let configuration = SignerConfiguration(exposed.collect());
-        let program = configuration.value("pathExec").ok_or(SignerConfigError::NoProgram)?.to_owned();
-        reject_other_credentials(effective)?;
-        if configuration.value("pin").is_some() && !settings.allow_pin_in_kubeconfig {
-            return Err(SignerConfigError::Pin);
-        }
-        let protocol =
-            SignerProtocol::from_configuration(&configuration).map_err(SignerConfigError::Setting)?;
+    /// Creates the source. Runs nothing.
+    pub(crate) fn new(plan: &SignerPlan, settings: &ExecSettings, around: &Surroundings) -> Self {
         let limits = SignerTimeouts {
             certificate: settings.timeout.unwrap_or(SignerTimeouts::default().certificate),
             interactive: settings.interactive_timeout.unwrap_or(SignerTimeouts::default().interactive),
             ..SignerTimeouts::default()
         };
         let settings = SignerSettings {
-            program: program.into(),
-            configuration,
-            protocol,
+            program: plan.program.clone().into(),
+            configuration: plan.configuration.clone(),
+            protocol: plan.protocol,
             policy: Arc::default(),
             environment: without_variables(&around.environment, &settings.drop_env),
             runner: Arc::clone(&around.runner),
             clock: Arc::clone(&around.clock),
             interactive: settings.stdin == StdinUse::Free && around.terminal.stdin_is_terminal(),
-            cluster: Some(v1::SignerCluster {
-                server: effective.server(),
-                tls_server_name: effective.cluster.tls_server_name.clone(),
-            }),
+            cluster: Some(plan.cluster.clone()),
             limits,
             show: prompt_output(&settings.stderr),
-            allow_pin: settings.allow_pin_in_kubeconfig,
+            allow_pin: plan.allow_pin,
         };
         let shared = around.registry.signer(sharing_key(&settings), || SharedSigner {
             clock: Arc::clone(&around.clock),
@@ -161,7 +127,7 @@ impl ExternalSigner {
             flights: SingleFlight::new(),
         });
         let (policy, permitted) = (around.policy.clone(), Arc::default());
-        Ok(ExternalSigner { shared, settings, policy, permitted })
+        ExternalSigner { shared, settings, policy, permitted }
     }
 
     /// Fetches the certificate, or joins a fetch already in flight.
@@ -216,7 +182,7 @@ impl ExternalSigner {
     }
 
     /// Checks this client's policy, even if another client already has the certificate.
-    fn check_policy(&self) -> Result<(), SignerError> {
+    pub(crate) fn check_policy(&self) -> Result<(), SignerError> {
         if !self.permitted.load(Ordering::Acquire) {
             let settings = SignerSettings { policy: self.policy()?, ..self.settings.clone() };
             ExecSigner::check_policy(&settings).map_err(|error| self.explain_denial(error))?;
@@ -320,23 +286,6 @@ fn prompt_output(stderr: &Stderr) -> Arc<dyn Fn(&str) + Send + Sync> {
             // If stderr is closed, the prompt cannot be shown.
             let _ = writeln!(std::io::stderr(), "{text}");
         }),
-    }
-}
-
-fn reject_other_credentials(effective: &Effective) -> Result<(), SignerConfigError> {
-    let user = &effective.user;
-    let others = [
-        (
-            "a client certificate",
-            !user.client_certificate.is_empty() || !user.client_certificate_data.is_empty(),
-        ),
-        ("a client key", !user.client_key.is_empty() || !user.client_key_data.is_empty()),
-        ("a token", !user.token.is_empty() || !user.token_file.is_empty()),
-        ("a password", !user.username.is_empty() || !user.password.is_empty()),
-    ];
-    match others.into_iter().find(|(_, is_set)| *is_set) {
-        Some((name, _)) => Err(SignerConfigError::AnotherCredential(name)),
-        None => Ok(()),
     }
 }
 

@@ -31,14 +31,16 @@ use crate::kubeconfig::FileSystem;
 
 pub use block_on::block_on;
 pub use certificate_files::CertificateFiles;
-#[cfg(test)]
 pub(crate) use certificate_files::KeyPairFiles;
 pub use choose::{ChooseError, choose};
 pub use error::CredentialError;
-pub use external_signer::{ExternalSigner, SignerConfigError, SignerError};
+pub(crate) use external_signer::SignerPlan;
+pub use external_signer::{ExternalSigner, SignerError};
 pub use identity::{ClientIdentity, IdentityError, Validity};
+pub(crate) use oidc::OidcSettings;
 pub use oidc::{Oidc, OidcError, TokenStore};
 pub use static_credential::StaticCredential;
+pub(crate) use token_file::read_token_file;
 pub use token_file::{TokenFile, TokenFileError};
 
 /// A boxed future that is `Send`.

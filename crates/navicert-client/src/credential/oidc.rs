@@ -30,11 +30,13 @@ use super::{
     BoxFuture, ClientIdentity, Credential, CredentialError, CredentialSource, Generation, Rejection,
     RequestOrigin, SharedFiles, StaticCredential,
 };
+use crate::config::ClientProblem;
 use crate::exec::Surroundings;
 use crate::exec::response::bearer;
-use crate::kubeconfig::Address;
+use crate::kubeconfig::{Address, FileSystem};
 use crate::transport::{
     Around, Body, ProxyChoice, ProxyEnvironment, TokioTimer, Transport, TransportSettings, Trust,
+    has_certificate,
 };
 use crate::whoami::member;
 
@@ -47,12 +49,6 @@ const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OidcError {
-    /// A required setting is missing from the kubeconfig.
-    #[error("Must provide {0}")]
-    Missing(&'static str),
-    /// The identity provider's certificate authority cannot be loaded.
-    #[error("failed to load the certificate authority of the identity provider")]
-    Authority,
     /// The ID token has expired and there is no refresh token.
     #[error("No valid id-token, and cannot refresh without refresh-token")]
     NoRefreshToken,
@@ -99,38 +95,63 @@ pub struct Oidc {
     refresh_token: Mutex<Secret<String>>,
 }
 
-impl Oidc {
-    /// From an `auth-provider` section, with the user's client certificate, if any.
-    ///
-    /// # Errors
-    /// A setting is missing, or the provider's certificate authority cannot be loaded.
-    pub fn new(
-        provider: &AuthProviderConfig,
-        identity: Option<Arc<ClientIdentity>>,
-        files: &SharedFiles,
-        surroundings: &Surroundings,
-        store: Option<Arc<dyn TokenStore>>,
-    ) -> Result<Self, OidcError> {
+/// The settings of an `auth-provider` section, checked.
+#[derive(Clone)]
+pub(crate) struct OidcSettings {
+    issuer: String,
+    client_id: String,
+    client_secret: Secret<String>,
+    trust: Trust,
+    id_token: Secret<String>,
+    refresh_token: Secret<String>,
+}
+
+impl OidcSettings {
+    pub(crate) fn read(provider: &AuthProviderConfig, files: &dyn FileSystem) -> Result<Self, ClientProblem> {
         let secret = |name: &str| provider.config.get(name).cloned().unwrap_or_default();
         let text = |name: &str| secret(name).expose().clone();
         let missing = ["idp-issuer-url", "client-id"].into_iter().find(|name| text(name).is_empty());
         if let Some(name) = missing {
-            return Err(OidcError::Missing(name));
+            return Err(ClientProblem::OidcSetting(name));
         }
         let (data, file) = (text("idp-certificate-authority-data"), text("idp-certificate-authority"));
         let trust = if !data.is_empty() {
-            Trust::Pem(STANDARD.decode(data).map_err(|_| OidcError::Authority)?)
+            Trust::Pem(STANDARD.decode(data).map_err(|_| ClientProblem::OidcAuthority(None))?)
         } else if !file.is_empty() {
-            Trust::Pem(files.read(Path::new(&file)).map_err(|_| OidcError::Authority)?)
+            let read = files.read(Path::new(&file));
+            Trust::Pem(read.map_err(|source| ClientProblem::OidcAuthority(Some(source)))?)
         } else {
             Trust::System
         };
-        let lookup = |name: &str| surroundings.environment.variable(name)?.to_str().map(ToOwned::to_owned);
-        let oidc = Oidc {
+        if matches!(&trust, Trust::Pem(text) if !has_certificate(text)) {
+            return Err(ClientProblem::OidcAuthority(None));
+        }
+        Ok(OidcSettings {
             issuer: text("idp-issuer-url"),
             client_id: text("client-id"),
             client_secret: secret("client-secret"),
             trust,
+            id_token: secret("id-token"),
+            refresh_token: secret("refresh-token"),
+        })
+    }
+}
+
+impl Oidc {
+    /// A source with the user's client certificate, if any.
+    pub(crate) fn new(
+        settings: OidcSettings,
+        identity: Option<Arc<ClientIdentity>>,
+        files: &SharedFiles,
+        surroundings: &Surroundings,
+        store: Option<Arc<dyn TokenStore>>,
+    ) -> Self {
+        let lookup = |name: &str| surroundings.environment.variable(name)?.to_str().map(ToOwned::to_owned);
+        let oidc = Oidc {
+            issuer: settings.issuer,
+            client_id: settings.client_id,
+            client_secret: settings.client_secret,
+            trust: settings.trust,
             proxies: ProxyEnvironment::read(lookup),
             around: Around {
                 clock: Arc::clone(&surroundings.clock),
@@ -141,13 +162,12 @@ impl Oidc {
             identity,
             store,
             current: ArcSwapOption::empty(),
-            refresh_token: Mutex::new(secret("refresh-token")),
+            refresh_token: Mutex::new(settings.refresh_token),
         };
-        let known = secret("id-token");
-        if !known.is_empty() {
-            oidc.current.store(oidc.credential(&known, Generation::FIRST).map(Arc::new));
+        if !settings.id_token.is_empty() {
+            oidc.current.store(oidc.credential(&settings.id_token, Generation::FIRST).map(Arc::new));
         }
-        Ok(oidc)
+        oidc
     }
 
     /// `None` for a token that is not a JWT or has no expiry.

@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ use super::{
     RequestOrigin, SharedFiles,
 };
 use crate::exec::response::{PluginOutputError, bearer};
+use crate::kubeconfig::FileSystem;
 
 /// The file is reread after this time: one minute, less ten seconds.
 const MAX_AGE: Duration = Duration::from_secs(50);
@@ -78,24 +79,16 @@ struct RejectionState {
 }
 
 impl TokenFile {
-    /// Reads the file and creates a source. `token` is used while the file cannot be read; `identity` is sent together
-    /// with the token.
-    ///
-    /// # Errors
-    /// The file cannot be read and there is no `token`.
+    /// Creates a source that uses `token` while the file cannot be read; `identity` is sent together with the token.
     pub fn new(
         path: PathBuf,
-        token: Option<HeaderValue>,
+        token: HeaderValue,
         identity: Option<Arc<ClientIdentity>>,
         files: SharedFiles,
         clock: Arc<dyn Clock>,
         hint: Option<String>,
-    ) -> Result<Self, TokenFileError> {
-        let authorization = match (read(&path, &files), token) {
-            (Ok(read), _) => read,
-            (Err(_), Some(token)) => token,
-            (Err(error), None) => return Err(error),
-        };
+    ) -> Self {
+        let authorization = read_token_file(&path, &*files).unwrap_or(token);
         let credential = Arc::new(Credential {
             generation: Generation::FIRST,
             authorization: Some(authorization),
@@ -103,7 +96,7 @@ impl TokenFile {
             expires: None,
         });
         let cached = ArcSwap::from_pointee(CachedToken { credential, read_at: clock.monotonic() });
-        Ok(TokenFile(Arc::new(Inner { path, files, clock, cached, state: Mutex::default(), hint })))
+        TokenFile(Arc::new(Inner { path, files, clock, cached, state: Mutex::default(), hint }))
     }
 }
 
@@ -159,7 +152,7 @@ impl TokenFile {
 impl Inner {
     fn reread(&self) -> Arc<Credential> {
         let mut credential = Arc::clone(&self.cached.load().credential);
-        match read(&self.path, &self.files) {
+        match read_token_file(&self.path, &*self.files) {
             Ok(authorization) if credential.authorization.as_ref() == Some(&authorization) => {}
             Ok(authorization) => {
                 credential = Arc::new(Credential {
@@ -202,8 +195,8 @@ impl fmt::Debug for TokenFile {
     }
 }
 
-/// The token, without surrounding white space.
-fn read(path: &std::path::Path, files: &SharedFiles) -> Result<HeaderValue, TokenFileError> {
+/// The token, without surrounding white space, as the value of an `Authorization` header.
+pub(crate) fn read_token_file(path: &Path, files: &dyn FileSystem) -> Result<HeaderValue, TokenFileError> {
     let path_text = || path.display().to_string();
     let content = files
         .read(path)

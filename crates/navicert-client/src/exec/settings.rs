@@ -106,7 +106,7 @@ impl PluginPolicy {
     }
 
     /// Whether it permits every plugin.
-    pub(super) fn allows_all(&self) -> bool {
+    pub(crate) fn allows_all(&self) -> bool {
         matches!(self, PluginPolicy::Policy(policy) if matches!(**policy, Policy::AllowAll))
     }
 }

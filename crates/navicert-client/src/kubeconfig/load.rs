@@ -4,6 +4,7 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use navicert_types::diagnostic::Diagnostics;
 use navicert_types::kubeconfig::{self, Kubeconfig};
@@ -25,13 +26,13 @@ pub struct KubeconfigFile {
     pub config: Kubeconfig,
 }
 
-/// A file's text. `Debug` omits it because it contains secrets.
+/// A file's text. `Debug` omits it because it contains secrets. Cheap to clone.
 #[derive(Clone)]
-pub struct KubeconfigText(zeroize::Zeroizing<Vec<u8>>);
+pub struct KubeconfigText(Arc<zeroize::Zeroizing<Vec<u8>>>);
 
 impl KubeconfigText {
     pub(super) fn new(bytes: Vec<u8>) -> Self {
-        KubeconfigText(zeroize::Zeroizing::new(bytes))
+        KubeconfigText(Arc::new(zeroize::Zeroizing::new(bytes)))
     }
 
     /// The bytes, secrets included.

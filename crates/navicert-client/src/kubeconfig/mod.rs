@@ -38,9 +38,11 @@ pub use locate::KubeconfigSources;
 pub use merge::{EntryKind, EntryOrigin, MergedKubeconfig};
 pub use obstacle::Obstacle;
 pub use paths::clean as clean_path;
+pub(crate) use resolve::base_address;
 pub use resolve::{Effective, Overrides};
 pub use source_location::SourceLocation;
-pub use validate::Problem;
+pub(crate) use validate::validate;
+pub use validate::{ValidationError, ValidationError as Problem};
 
 /// Why there is no usable configuration.
 #[derive(Debug, thiserror::Error)]
@@ -76,7 +78,7 @@ impl MergedKubeconfig {
     /// Every problem of the selected context.
     pub fn select(&self, overrides: &Overrides, files: &dyn FileSystem) -> Result<Effective, Vec<Problem>> {
         let effective = self.selection(overrides).map_err(|problem| vec![problem])?;
-        let problems = validate::validate(&effective, files);
+        let problems = validate(&effective, files);
         if problems.is_empty() { Ok(effective) } else { Err(problems) }
     }
 

@@ -148,7 +148,7 @@ impl Effective {
 
     /// Whether the address has a scheme; without one it is plain http, which is usually unintended.
     // C161
-    pub(super) fn has_scheme(&self) -> bool {
+    pub(crate) fn has_scheme(&self) -> bool {
         Address::parse(&self.cluster.server)
             .is_ok_and(|address| !address.scheme.is_empty() && !address.host.is_empty())
     }

@@ -8,7 +8,7 @@ use navicert_types::kubeconfig::{AuthInfo, Cluster};
 
 use super::address::Address;
 use super::merge::MergedKubeconfig;
-use super::validate::Problem;
+use super::validate::ValidationError;
 
 /// Command-line overrides of the files. A field applies if it is not empty.
 // C140
@@ -84,7 +84,7 @@ impl Effective {
     /// # Errors
     /// A user, context or cluster requested by override does not exist.
     // C141
-    pub(super) fn select(merged: &MergedKubeconfig, overrides: &Overrides) -> Result<Self, Problem> {
+    pub(super) fn select(merged: &MergedKubeconfig, overrides: &Overrides) -> Result<Self, ValidationError> {
         let requested = Some(&overrides.context).filter(|name| !name.is_empty());
         let current = Some(&merged.config.current_context).filter(|name| !name.is_empty());
         let context_name = requested.or(current);
@@ -95,15 +95,15 @@ impl Effective {
         let user_name = chosen(&overrides.user, &context.user);
         let user = merged.user(user_name);
         if user.is_none() && !overrides.user.is_empty() {
-            return Err(Problem::NoSuchUser(user_name.to_owned()));
+            return Err(ValidationError::NoSuchUser(user_name.to_owned()));
         }
         if let Some(name) = requested.filter(|_| entry.is_none()) {
-            return Err(Problem::NoSuchContext(name.clone()));
+            return Err(ValidationError::NoSuchContext(name.clone()));
         }
         let cluster_name = chosen(&overrides.cluster, &context.cluster);
         let cluster = merged.cluster(cluster_name);
         if cluster.is_none() && !overrides.cluster.is_empty() {
-            return Err(Problem::NoSuchCluster(cluster_name.to_owned()));
+            return Err(ValidationError::NoSuchCluster(cluster_name.to_owned()));
         }
 
         Ok(Effective {
@@ -191,7 +191,7 @@ fn with_user_overrides(mut user: AuthInfo, overrides: &Overrides) -> AuthInfo {
 
 /// The base URL as client-go completes it: without a scheme it is plain http.
 // C161
-pub(super) fn base_address(server: &str) -> Result<String, String> {
+pub(crate) fn base_address(server: &str) -> Result<String, String> {
     match Address::parse(server) {
         Ok(address) if !address.scheme.is_empty() && !address.host.is_empty() => return Ok(server.to_owned()),
         _ => {}

@@ -6,7 +6,7 @@ use super::advice::Advice;
 use super::merge::{EntryKind, EntryOrigin, MergedKubeconfig};
 use super::obstacle::Obstacle;
 use super::resolve::Effective;
-use super::validate::Problem;
+use super::validate::ValidationError as Problem;
 
 /// A position in a kubeconfig file.
 #[derive(Debug)]
@@ -46,6 +46,16 @@ impl MergedKubeconfig {
             self.cluster(&effective.cluster_name).filter(|cluster| cluster.server == *server)?;
         }
         self.locate(&advice_field(advice, effective))
+    }
+
+    /// The location of the deepest existing field on a path in an entry.
+    pub(crate) fn locate_field(
+        &self,
+        kind: EntryKind,
+        name: &str,
+        fields: &'static [&'static str],
+    ) -> Option<SourceLocation<'_>> {
+        self.locate(&EntryField { kind, name, fields })
     }
 
     fn locate(&self, subject: &EntryField<'_>) -> Option<SourceLocation<'_>> {

@@ -14,7 +14,7 @@ use super::resolve::Effective;
 /// Why the selected context is not usable.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Problem {
+pub enum ValidationError {
     /// The requested context does not exist.
     #[error("context {0:?} does not exist")]
     NoSuchContext(String),
@@ -131,10 +131,10 @@ fn no_server(cluster: &str) -> String {
 }
 
 /// Every problem of the selected context in kubectl's order.
-pub(super) fn validate(effective: &Effective, files: &dyn FileSystem) -> Vec<Problem> {
+pub(crate) fn validate(effective: &Effective, files: &dyn FileSystem) -> Vec<ValidationError> {
     let mut problems = Vec::new();
     if let Some(name) = effective.context.as_ref().filter(|_| !effective.context_exists) {
-        problems.push(Problem::ContextNotFound(name.clone()));
+        problems.push(ValidationError::ContextNotFound(name.clone()));
     }
     user_problems(&effective.user_name, &effective.user, files, &mut problems);
     if effective.no_cluster() {
@@ -148,30 +148,36 @@ pub(super) fn validate(effective: &Effective, files: &dyn FileSystem) -> Vec<Pro
     problems
 }
 
-fn cluster_missing(effective: &Effective, alone: bool) -> Problem {
+fn cluster_missing(effective: &Effective, alone: bool) -> ValidationError {
     match &effective.context {
-        Some(context) if !effective.cluster_name.is_empty() => {
-            Problem::ClusterNotFound { context: context.clone(), cluster: effective.cluster_name.clone() }
-        }
-        _ if alone => Problem::NoConfiguration,
-        _ => Problem::NoClusterSelected,
+        Some(context) if !effective.cluster_name.is_empty() => ValidationError::ClusterNotFound {
+            context: context.clone(),
+            cluster: effective.cluster_name.clone(),
+        },
+        _ if alone => ValidationError::NoConfiguration,
+        _ => ValidationError::NoClusterSelected,
     }
 }
 
-fn cluster_problems(name: &str, cluster: &Cluster, files: &dyn FileSystem, problems: &mut Vec<Problem>) {
+fn cluster_problems(
+    name: &str,
+    cluster: &Cluster,
+    files: &dyn FileSystem,
+    problems: &mut Vec<ValidationError>,
+) {
     if cluster.server.is_empty() {
-        problems.push(Problem::NoServer(name.to_owned()));
+        problems.push(ValidationError::NoServer(name.to_owned()));
     }
     if let Some(reason) = proxy_fault(&cluster.proxy_url) {
         let url = navicert_types::redact::url(&cluster.proxy_url).into_owned();
-        problems.push(Problem::Proxy { url, cluster: name.to_owned(), reason });
+        problems.push(ValidationError::Proxy { url, cluster: name.to_owned(), reason });
     }
     let path = &cluster.certificate_authority;
     if path.is_empty() {
         return;
     }
     if !cluster.certificate_authority_data.is_empty() {
-        problems.push(Problem::TwoAuthorities(name.to_owned()));
+        problems.push(ValidationError::TwoAuthorities(name.to_owned()));
     }
     problems.extend(unreadable("certificate-authority", path, name, files));
 }
@@ -187,46 +193,51 @@ fn proxy_fault(url: &str) -> Option<String> {
     }
 }
 
-fn user_problems(name: &str, user: &AuthInfo, files: &dyn FileSystem, problems: &mut Vec<Problem>) {
+fn user_problems(name: &str, user: &AuthInfo, files: &dyn FileSystem, problems: &mut Vec<ValidationError>) {
     certificate_problems(name, user, files, problems);
     if let Some(exec) = &user.exec {
         if user.auth_provider.is_some() {
-            problems.push(Problem::ExecAndProvider(name.to_owned()));
+            problems.push(ValidationError::ExecAndProvider(name.to_owned()));
         }
         exec_problems(name, exec, problems);
     }
     let basic = !user.username.is_empty() || !user.password.is_empty();
     if !user.token.is_empty() && basic {
-        problems.push(Problem::TwoMethods(name.to_owned()));
+        problems.push(ValidationError::TwoMethods(name.to_owned()));
     }
     let attributes = !user.impersonate_uid.is_empty()
         || !user.impersonate_groups.is_empty()
         || !user.impersonate_user_extra.is_empty();
     if attributes && user.impersonate.is_empty() {
-        problems.push(Problem::ImpersonationWithoutUser(name.to_owned()));
+        problems.push(ValidationError::ImpersonationWithoutUser(name.to_owned()));
     }
 }
 
-fn certificate_problems(name: &str, user: &AuthInfo, files: &dyn FileSystem, problems: &mut Vec<Problem>) {
+fn certificate_problems(
+    name: &str,
+    user: &AuthInfo,
+    files: &dyn FileSystem,
+    problems: &mut Vec<ValidationError>,
+) {
     let (certificate, key) = (&user.client_certificate, &user.client_key);
     if certificate.is_empty() && user.client_certificate_data.is_empty() {
         return; // A key alone is ignored (C163).
     }
     if !certificate.is_empty() && !user.client_certificate_data.is_empty() {
-        problems.push(Problem::TwoCertificates(name.to_owned()));
+        problems.push(ValidationError::TwoCertificates(name.to_owned()));
     }
     if !key.is_empty() && !user.client_key_data.is_empty() {
-        problems.push(Problem::TwoKeys(name.to_owned()));
+        problems.push(ValidationError::TwoKeys(name.to_owned()));
     }
     if key.is_empty() && user.client_key_data.is_empty() {
-        problems.push(Problem::NoKey(name.to_owned()));
+        problems.push(ValidationError::NoKey(name.to_owned()));
     }
     problems.extend(unreadable("client-cert", certificate, name, files));
     problems.extend(unreadable("client-key", key, name, files));
 }
 
-fn exec_problems(user: &str, exec: &ExecConfig, problems: &mut Vec<Problem>) {
-    let mut lacks = |what| problems.push(Problem::ExecLacks { what, user: user.to_owned() });
+fn exec_problems(user: &str, exec: &ExecConfig, problems: &mut Vec<ValidationError>) {
+    let mut lacks = |what| problems.push(ValidationError::ExecLacks { what, user: user.to_owned() });
     if exec.command.is_empty() {
         lacks("command");
     }
@@ -239,25 +250,36 @@ fn exec_problems(user: &str, exec: &ExecConfig, problems: &mut Vec<Problem>) {
     match exec.interactive_mode.as_str() {
         "" => lacks("interactiveMode"),
         "Never" | "IfAvailable" | "Always" => {}
-        mode => problems.push(Problem::InteractiveMode { user: user.to_owned(), mode: mode.to_owned() }),
+        mode => {
+            problems.push(ValidationError::InteractiveMode { user: user.to_owned(), mode: mode.to_owned() })
+        }
     }
 }
 
 /// A token file without a token must be readable when the client is created; over plain http it is not used.
 // C162, C160
-fn token_file_problem(effective: &Effective, files: &dyn FileSystem) -> Option<Problem> {
+fn token_file_problem(effective: &Effective, files: &dyn FileSystem) -> Option<ValidationError> {
     let user = &effective.user;
     if !effective.is_https() || user.token_file.is_empty() || !user.token.is_empty() {
         return None;
     }
     let reason = files.read(Path::new(&user.token_file)).err()?;
-    Some(Problem::TokenFile { user: effective.user_name.clone(), file: user.token_file.clone(), reason })
+    Some(ValidationError::TokenFile {
+        user: effective.user_name.clone(),
+        file: user.token_file.clone(),
+        reason,
+    })
 }
 
-fn unreadable(field: &'static str, path: &str, entry: &str, files: &dyn FileSystem) -> Option<Problem> {
+fn unreadable(
+    field: &'static str,
+    path: &str,
+    entry: &str,
+    files: &dyn FileSystem,
+) -> Option<ValidationError> {
     if path.is_empty() {
         return None;
     }
     let reason = files.read(Path::new(path)).err()?;
-    Some(Problem::Unreadable { field, file: path.to_owned(), entry: entry.to_owned(), reason })
+    Some(ValidationError::Unreadable { field, file: path.to_owned(), entry: entry.to_owned(), reason })
 }

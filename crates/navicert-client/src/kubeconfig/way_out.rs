@@ -2,7 +2,7 @@
 
 use super::advice::Advice;
 use super::obstacle::Obstacle;
-use super::validate::Problem;
+use super::validate::ValidationError as Problem;
 
 impl Problem {
     /// How to fix it.

@@ -65,6 +65,7 @@ pub use settings::{Around, ProxyChoice, TransportEnvironment, TransportSettings}
 pub use timer::ManualTimer;
 pub use timer::{Timer, TokioTimer};
 pub use tls::Trust;
+pub(crate) use tls::has_certificate;
 
 use crate::credential::{BoxFuture, Credential, CredentialSource, Generation, Rejection, RequestOrigin};
 use pending_request::{PendingRequest, RequestFlags, RetryParts};

@@ -193,6 +193,11 @@ fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// Whether a PEM text has a certificate that can be trusted.
+pub(crate) fn has_certificate(text: &[u8]) -> bool {
+    parse(text).is_some()
+}
+
 /// Skips certificates that cannot be parsed, as long as one can.
 fn parse(text: &[u8]) -> Option<RootCertStore> {
     let mut store = RootCertStore::empty();

@@ -36,7 +36,8 @@ impl Fixture {
             key: self.path("key"),
             files: Arc::new(OsFileSystem),
         };
-        CertificateFiles::new(pair, token, Arc::clone(&self.clock) as Arc<dyn Clock>).unwrap()
+        let read = (Arc::new(pair.read().unwrap()), self.clock.monotonic());
+        CertificateFiles::new(pair, read, token, Arc::clone(&self.clock) as Arc<dyn Clock>)
     }
 
     fn with_static_token(&self) -> CertificateFiles {
@@ -104,9 +105,9 @@ fn token_file_is_reread_independently() {
     let fixture = Fixture::new();
     std::fs::write(fixture.path("token"), "one").unwrap();
     let clock = Arc::clone(&fixture.clock) as Arc<dyn Clock>;
+    let unused = HeaderValue::from_static("Bearer unused");
     let token =
-        TokenFile::new(fixture.path("token"), None, None, Arc::new(OsFileSystem), clock, Some("hint".into()))
-            .unwrap();
+        TokenFile::new(fixture.path("token"), unused, None, Arc::new(OsFileSystem), clock, Some("hint".into()));
     let source = fixture.source(Arc::new(token));
     let sent = || block_on(source.get(RequestOrigin::Background)).unwrap().authorization.clone().unwrap();
     assert_eq!((sent(), source.hint()), (HeaderValue::from_static("Bearer one"), Some("hint")));

@@ -68,7 +68,8 @@ impl Fixture {
 
     fn oidc(&self, more: &[(&str, &str)], store: Option<Arc<dyn TokenStore>>) -> Oidc {
         let files: SharedFiles = Arc::new(OsFileSystem);
-        Oidc::new(&self.section(more), None, &files, &self.around(), store).unwrap()
+        let settings = OidcSettings::read(&self.section(more), &OsFileSystem).unwrap();
+        Oidc::new(settings, None, &files, &self.around(), store)
     }
 }
 
@@ -204,7 +205,7 @@ async fn user_with_oidc_provider_gets_its_token_and_removed_providers_are_reject
     assert_eq!(current(&*chosen(&section, "").unwrap()).await, Ok("new".into()));
     assert_eq!(current(&*chosen(&section, "a.b.fixed").unwrap()).await, Ok("fixed".into()));
     section.config.shift_remove("client-id");
-    assert_eq!(chosen(&section, "").unwrap_err().to_string(), "Must provide client-id");
+    assert_eq!(chosen(&section, "").unwrap_err().to_string(), "missing \"client-id\" in the config of auth-provider \"oidc\"");
     for (name, expected) in [
         (
             "gcp",

@@ -30,7 +30,11 @@ impl Fixture {
     fn source(&self, token: Option<&str>) -> Result<TokenFile, TokenFileError> {
         let token = token.map(|token| HeaderValue::from_str(token).unwrap());
         let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
-        TokenFile::new(self.path(), token, None, Arc::new(OsFileSystem), clock, None)
+        let token = match token {
+            Some(token) => token,
+            None => read_token_file(&self.path(), &OsFileSystem)?,
+        };
+        Ok(TokenFile::new(self.path(), token, None, Arc::new(OsFileSystem), clock, None))
     }
 }
 

@@ -85,7 +85,8 @@ async fn renewed_certificate_is_used_within_a_second_and_a_mismatched_pair_is_no
     let clock = Arc::new(ManualClock::at(super::support::NOW));
     let pair = KeyPairFiles { certificate: files.certificate, key: files.key, files: Arc::new(OsFileSystem) };
     let token = ScriptedSource::new([Credential::anonymous()]);
-    let source = Arc::new(CertificateFiles::new(pair, token, Arc::clone(&clock) as Arc<dyn Clock>).unwrap());
+    let read = (Arc::new(pair.read().unwrap()), clock.monotonic());
+    let source = Arc::new(CertificateFiles::new(pair, read, token, Arc::clone(&clock) as Arc<dyn Clock>));
     let fixture = rig_with(settings(&api, &ca), Arc::clone(&source) as Arc<_>);
     let user = || api.requests().last().unwrap().client.clone().unwrap().common_name;
     assert_eq!(fixture.read("/version").await.0, 200);

@@ -19,7 +19,7 @@ struct Fixture {
     around: Surroundings,
 }
 
-fn choose_source(server: &str, user: &str) -> (Fixture, Result<Arc<dyn CredentialSource>, ChooseError>) {
+fn read_source(server: &str, user: &str) -> (Fixture, Result<Arc<dyn CredentialSource>, Vec<String>>) {
     let made = rcgen::generate_simple_self_signed(vec!["a.example".to_owned()]).unwrap();
     let config = format!(
         "clusters: [{{name: c, cluster: {{server: '{server}'}}}}]\nusers: [{{name: u, user: {user}}}]\n\
@@ -48,8 +48,20 @@ fn choose_source(server: &str, user: &str) -> (Fixture, Result<Arc<dyn Credentia
         ..Surroundings::new(Environment::empty())
     };
     let files: SharedFiles = Arc::new(dir);
-    let chosen = choose(&effective, &files, &ExecSettings::default(), &around);
-    (Fixture { files, runner, metrics, around }, chosen)
+    let reader = CredentialReader {
+        effective: &effective,
+        files: &*files,
+        now: around.clock.monotonic(),
+        allow_pin: false,
+    };
+    let mut problems = Vec::new();
+    let plan = reader.read(&mut problems);
+    let problems: Vec<String> = problems.iter().map(|problem| error_chain(problem)).collect();
+    let read = match problems.is_empty() {
+        true => Ok(plan.source(&files, &ExecSettings::default(), &around, None)),
+        false => Err(problems),
+    };
+    (Fixture { files, runner, metrics, around }, read)
 }
 
 const EXEC: &str =
@@ -71,11 +83,15 @@ fn precedence_holds_and_static_credentials_never_run_the_plugin() {
         ("client-key: tls.key".to_owned(), None, false),
         ("password: p".to_owned(), None, false),
         ("{}".to_owned(), None, false),
-        ("token: t, auth-provider: {name: gcp}".to_owned(), Some("Bearer t"), false),
+        (
+            "token: t, auth-provider: {name: oidc, config: {idp-issuer-url: i, client-id: c}}".to_owned(),
+            Some("Bearer t"),
+            false,
+        ),
     ];
     for (user, authorization, has_identity) in rows {
         let user = if user == "{}" { user } else { format!("{{{user}}}") };
-        let (fixture, chosen) = choose_source("https://h", &user);
+        let (fixture, chosen) = read_source("https://h", &user);
         let source = chosen.unwrap();
         let credential = source.cached().unwrap();
         assert_eq!(
@@ -113,40 +129,31 @@ fn rejects_combinations_that_are_not_allowed() {
             "invalid token: it contains control characters or is surrounded by white space",
         ),
         (
-            "{client-certificate: tls.crt, client-key: missing}",
-            "unable to read client-key /no-such-root/missing: entity not found",
+            "{client-certificate: tls.crt, client-key: token}",
+            "invalid client certificate: failed to find any PEM data in key input",
         ),
         (
             "{client-certificate: tls.key, client-key: tls.key}",
             "invalid client certificate: failed to find certificate PEM data in certificate input, but did find a private key",
         ),
         ("{auth-provider: {name: none}}", "no Auth Provider found for name \"none\""),
-        (
-            "{auth-provider: {name: x}, exec: {command: p, apiVersion: client.authentication.k8s.io/v1}}",
-            "execProvider and authProvider cannot be used in combination",
-        ),
+        ("{token: t, auth-provider: {name: none}}", "no Auth Provider found for name \"none\""),
+        ("{exec: {command: p, apiVersion: v9}}", "exec plugin: invalid apiVersion \"v9\""),
+        ("{token: t, exec: {command: p, apiVersion: v9}}", "exec plugin: invalid apiVersion \"v9\""),
     ];
     for (user, expected) in rows {
-        assert_eq!(
-            navicert_types::error_chain(&choose_source("https://h", user).1.unwrap_err()),
-            expected,
-            "{user}"
-        );
+        assert_eq!(read_source("https://h", user).1.unwrap_err(), [expected], "{user}");
     }
-    assert!(
-        choose_source("https://h", "{exec: {command: p, apiVersion: v9}}")
-            .1
-            .unwrap_err()
-            .to_string()
-            .starts_with("exec plugin: invalid apiVersion")
-    );
+    let every =
+        "{token: \"a\\nb\", auth-provider: {name: azure}, client-certificate: token, client-key: token}";
+    assert_eq!(read_source("https://h", every).1.unwrap_err().len(), 3);
 }
 
 // C160
 #[test]
 fn sends_no_credential_over_plain_http() {
     for user in [format!("{{token: t, {PAIR}}}"), format!("{{{EXEC}}}")] {
-        let (fixture, chosen) = choose_source("http://h", &user);
+        let (fixture, chosen) = read_source("http://h", &user);
         let source = chosen.unwrap();
         let credential = block_on(source.get(RequestOrigin::Background)).unwrap();
         assert!(credential.authorization.is_none() && credential.identity.is_none());
@@ -157,7 +164,7 @@ fn sends_no_credential_over_plain_http() {
 // C309
 #[test]
 fn plugin_is_used_and_not_run_before_it_is_needed() {
-    let (fixture, chosen) = choose_source("https://h", &format!("{{{EXEC}}}"));
+    let (fixture, chosen) = read_source("https://h", &format!("{{{EXEC}}}"));
     let source = chosen.unwrap();
     assert!(source.cached().is_none() && source.hint().is_none());
     assert!(fixture.runner.commands().is_empty());

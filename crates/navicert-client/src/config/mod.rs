@@ -1,0 +1,150 @@
+//! From flags, files and environment to a configuration that a client can be built from.
+//!
+//! ```text
+//! ConfigOptions ──resolve──▶ Config ──▶ Client
+//!  (files, overrides,  │      (checked: server, trust, proxy, credential)
+//!   environment)       └────▶ ConfigErrors (every problem: class, file, line, help)
+//! ```
+//!
+//! [`ConfigOptions::resolve`] reads and checks everything that a client needs, so that creating the client does not fail
+//! for a reason that the files or the environment could have shown.
+
+mod credential;
+mod error;
+mod location;
+mod options;
+mod problem;
+mod transport;
+mod warning;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use navicert_plugin::Environment;
+use navicert_types::Clock;
+use navicert_types::kubeconfig::{AuthInfo, Cluster};
+
+use crate::credential::SharedFiles;
+use crate::exec::PluginPolicy;
+use crate::kubeconfig::Effective;
+use crate::transport::TransportSettings;
+
+pub(crate) use credential::{CredentialPlan, CredentialReader};
+pub use error::{ConfigError, ConfigErrorClass, ConfigErrorStage, ConfigErrors, ConfigLocation};
+pub use options::ConfigOptions;
+pub(crate) use problem::ClientProblem;
+pub use warning::ConfigWarning;
+
+/// A configuration that a client can be built from: server, trust, proxy, credential and namespace.
+#[derive(Clone)]
+pub struct Config {
+    pub(crate) effective: Effective,
+    pub(crate) transport: TransportSettings,
+    pub(crate) credential: CredentialPlan,
+    pub(crate) environment: Environment,
+    pub(crate) files: SharedFiles,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) policy: PluginPolicy,
+    warnings: Vec<ConfigWarning>,
+    in_cluster: bool,
+}
+
+impl Config {
+    /// The configuration of this process: the files of `KUBECONFIG`, else `~/.kube/config`, else the pod's service
+    /// account.
+    ///
+    /// # Errors
+    /// [`ConfigErrors`]: every problem that prevents building a client.
+    pub fn infer() -> Result<Config, ConfigErrors> {
+        Config::options().resolve()
+    }
+
+    /// The current context of one kubeconfig file.
+    ///
+    /// # Errors
+    /// [`ConfigErrors`]: every problem that prevents building a client.
+    pub fn from_kubeconfig(path: impl AsRef<Path>) -> Result<Config, ConfigErrors> {
+        Config::options().kubeconfig(path).resolve()
+    }
+
+    /// The pod's service account.
+    ///
+    /// # Errors
+    /// [`ConfigErrors`]: this process does not run in a pod, or a file of the service account is invalid.
+    pub fn in_cluster() -> Result<Config, ConfigErrors> {
+        Config::options().sources(crate::kubeconfig::KubeconfigSources::Nothing).resolve()
+    }
+
+    /// Options that start with the environment of this process.
+    pub fn options() -> ConfigOptions {
+        ConfigOptions::new()
+    }
+
+    /// The selected context's name, if there is one.
+    pub fn context(&self) -> Option<&str> {
+        self.effective.context.as_deref()
+    }
+
+    /// The namespace; empty if none is set.
+    pub fn namespace(&self) -> &str {
+        &self.effective.namespace
+    }
+
+    /// The cluster entry's name; empty in a pod.
+    pub fn cluster_name(&self) -> &str {
+        &self.effective.cluster_name
+    }
+
+    /// The user entry's name; empty in a pod.
+    pub fn user_name(&self) -> &str {
+        &self.effective.user_name
+    }
+
+    /// The cluster after overrides, with absolute paths.
+    pub fn cluster(&self) -> &Cluster {
+        &self.effective.cluster
+    }
+
+    /// The user after overrides, with absolute paths.
+    pub fn user(&self) -> &AuthInfo {
+        &self.effective.user
+    }
+
+    /// The server URL that requests are sent to.
+    pub fn server(&self) -> String {
+        self.effective.server()
+    }
+
+    /// Whether the server is https. Over plain http no credentials are sent.
+    pub fn is_https(&self) -> bool {
+        self.effective.is_https()
+    }
+
+    /// The kinds of credential a client sends, sorted.
+    pub fn credential_kinds(&self) -> Vec<&'static str> {
+        self.effective.credential_kinds()
+    }
+
+    /// Whether this is the pod's service account rather than a kubeconfig.
+    pub fn is_in_cluster(&self) -> bool {
+        self.in_cluster
+    }
+
+    /// Settings that are valid and probably unintended.
+    pub fn warnings(&self) -> &[ConfigWarning] {
+        &self.warnings
+    }
+}
+
+/// Omits the credential.
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("context", &self.effective.context)
+            .field("cluster", &self.effective.cluster_name)
+            .field("user", &self.effective.user_name)
+            .field("credentials", &self.credential_kinds())
+            .finish_non_exhaustive()
+    }
+}
