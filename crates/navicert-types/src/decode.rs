@@ -137,8 +137,10 @@ impl Decoder {
             }
         };
         self.report_repeated(mapping, FieldPath::field);
-        let known =
-            if self.has_type_meta && self.path.is_root() { vec!["apiVersion", "kind"] } else { Vec::new() };
+        let mut known = Vec::with_capacity(16);
+        if self.has_type_meta && self.path.is_root() {
+            known.extend(["apiVersion", "kind"]);
+        }
         let mut fields = Fields { decoder: self, mapping, span: node.span, known };
         let value = read(&mut fields);
         fields.finish();
@@ -163,7 +165,7 @@ impl Decoder {
 
     /// Decodes a field outside [`Decoder::object`], with the path it has inside its document.
     pub fn field<T: Decode>(&mut self, name: &str, node: &Node) -> T {
-        self.path.enter_field(name);
+        self.path.enter_field(name.to_owned());
         let value = self.value(node);
         self.path.leave();
         value

@@ -1,5 +1,6 @@
 //! Field paths as Kubernetes writes them: `jwt[0].claimMappings.extra[1].key`, map keys as `annotations[a/b]`.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::redact;
@@ -19,7 +20,7 @@ pub struct FieldPath(Vec<Segment>);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Segment {
-    Field(String),
+    Field(Cow<'static, str>),
     Index(usize),
     Key(String),
 }
@@ -38,7 +39,7 @@ impl FieldPath {
     /// A named field of the value here.
     #[must_use]
     pub fn field(&self, name: &str) -> Self {
-        self.with(Segment::Field(name.to_owned()))
+        self.with(Segment::Field(name.to_owned().into()))
     }
 
     /// An element of the list here, counted from 0.
@@ -76,9 +77,10 @@ impl FieldPath {
         let mut here = document;
         for segment in &self.0 {
             let next = match (segment, &here.value) {
-                (Segment::Field(name) | Segment::Key(name), Value::Mapping(mapping)) => {
+                (Segment::Field(name), Value::Mapping(mapping)) => {
                     mapping.last(name).map(|entry| &entry.value)
                 }
+                (Segment::Key(name), Value::Mapping(mapping)) => mapping.last(name).map(|entry| &entry.value),
                 (Segment::Index(index), Value::Sequence(items)) => items.get(*index),
                 _ => None,
             };
@@ -90,8 +92,8 @@ impl FieldPath {
         here
     }
 
-    pub(crate) fn enter_field(&mut self, name: &str) {
-        self.0.push(Segment::Field(name.to_owned()));
+    pub(crate) fn enter_field(&mut self, name: impl Into<Cow<'static, str>>) {
+        self.0.push(Segment::Field(name.into()));
     }
 
     pub(crate) fn enter_index(&mut self, index: usize) {

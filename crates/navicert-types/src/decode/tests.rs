@@ -1,6 +1,9 @@
 //! Decodes like Go's strict and lenient JSON decoders, but reports every error.
 
+use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
+use base64::{Engine as _, alphabet};
 use indexmap::IndexMap;
+use proptest::prelude::*;
 
 use super::*;
 use crate::secret::Secret;
@@ -188,4 +191,19 @@ fn json_numbers_are_not_converted() {
         assert!(json(text).is_err(), "{text}");
     }
     assert!(decode::<f64>(&parse(b"1e400", Syntax::Json).unwrap(), DecodeMode::Strict).is_err());
+}
+
+proptest! {
+    /// The fast decoder and the one that has Go's rules must not differ in anything but speed.
+    #[test]
+    fn fast_base64_is_the_same_base64(text in "[A-D+/_-]{0,90}={0,3}", at in 0_usize..90, other in "[=\\r\\n ü*]?") {
+        let (before, after) = text.split_at(at.min(text.len()));
+        let text = format!("{before}{other}{after}");
+        let config = GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true);
+        let rules = GeneralPurpose::new(&alphabet::STANDARD, config);
+        let expected = rules.decode(text.replace(['\r', '\n'], "")).ok();
+        let mut decoder = Decoder::new(DecodeMode::Lenient);
+        let decoded = Base64::decode(&Node::new(text.as_str()), &mut decoder).map(|bytes| bytes.0);
+        prop_assert_eq!(decoded, expected);
+    }
 }

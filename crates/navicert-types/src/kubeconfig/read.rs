@@ -203,7 +203,7 @@ impl Decode for NamedExtension {
 fn named<T: Decode + Named>(fields: &mut Fields<'_>, name: &'static str) -> Vec<T> {
     let entries: Vec<T> = fields.default(name);
     let nodes = fields.node(name).and_then(Node::as_sequence).unwrap_or_default();
-    let mut seen = HashSet::new();
+    let mut seen = HashSet::with_capacity(entries.len());
     for (index, (entry, node)) in entries.iter().zip(nodes).enumerate() {
         if !seen.insert(entry.name()) {
             let written = node.as_mapping().and_then(|mapping| mapping.last("name"));

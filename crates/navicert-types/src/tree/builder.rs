@@ -2,6 +2,7 @@
 //! more allocation than the limits permit.
 
 use std::collections::{HashMap, HashSet};
+use std::mem;
 
 use super::{Mapping, MappingEntry, Node, Number, ParseLimits, Span, Value};
 use crate::diagnostic::{Diagnostic, DiagnosticKind};
@@ -26,7 +27,7 @@ struct OpenCollection {
 
 enum Content {
     Sequence(Vec<Node>),
-    Mapping { entries: Vec<MappingEntry>, seen: HashSet<String>, key: Option<Key> },
+    Mapping { entries: Vec<MappingEntry>, seen: SeenKeys, key: Option<Key> },
 }
 
 enum Key {
@@ -77,7 +78,9 @@ impl Builder {
     }
 
     pub(super) fn open_mapping(&mut self, span: Span, anchor: usize) -> Result<(), Diagnostic> {
-        let content = Content::Mapping { entries: Vec::new(), seen: HashSet::new(), key: None };
+        // Most mappings have two or three entries.
+        let content =
+            Content::Mapping { entries: Vec::with_capacity(2), seen: SeenKeys::default(), key: None };
         self.open_collection(content, span, anchor)
     }
 
@@ -140,8 +143,8 @@ impl Builder {
             Some(OpenCollection { content: Content::Sequence(items), .. }) => items.push(node),
             Some(OpenCollection { content: Content::Mapping { entries, seen, key }, .. }) => match key.take()
             {
-                None => *key = Some(Key::Name(key_name(&node)?, node.span)),
-                Some(Key::Name(name, key_span)) => entries.push(entry(seen, name, key_span, node)),
+                None => *key = Some(Key::Name(key_name(node.value, node.span)?, node.span)),
+                Some(Key::Name(name, key_span)) => seen.push(entries, name, key_span, node),
                 Some(Key::Merge(span)) => merge(entries, seen, node, span)?,
             },
         }
@@ -208,16 +211,32 @@ impl Node {
     }
 }
 
-fn entry(seen: &mut HashSet<String>, key: String, key_span: Span, value: Node) -> MappingEntry {
-    let repeated = !seen.insert(key.clone());
-    MappingEntry { key, key_span, value, repeated }
+/// Finds repeated keys of a mapping: by comparison in a small one, by hash in a larger one.
+#[derive(Default)]
+struct SeenKeys(HashSet<String>);
+
+impl SeenKeys {
+    /// Up to this many entries, comparing with each is faster than hashing.
+    const COMPARED: usize = 16;
+
+    fn push(&mut self, entries: &mut Vec<MappingEntry>, key: String, key_span: Span, value: Node) {
+        let repeated = if entries.len() < Self::COMPARED {
+            entries.iter().any(|entry| entry.key == key)
+        } else {
+            if self.0.is_empty() {
+                self.0.extend(entries.iter().map(|entry| entry.key.clone()));
+            }
+            !self.0.insert(key.clone())
+        };
+        entries.push(MappingEntry { key, key_span, value, repeated });
+    }
 }
 
 /// Adds the entries of `<<` in its position. As in go-yaml v2 the last entry in the text wins, and among several merged
 /// mappings the first.
 fn merge(
     entries: &mut Vec<MappingEntry>,
-    seen: &mut HashSet<String>,
+    seen: &mut SeenKeys,
     node: Node,
     span: Span,
 ) -> Result<(), Diagnostic> {
@@ -234,20 +253,20 @@ fn merge(
         _ => return Err(not_mergeable(span)),
     };
     for MappingEntry { key, key_span, value, .. } in sources.into_iter().flat_map(|mapping| mapping.0) {
-        entries.push(entry(seen, key, key_span, value));
+        seen.push(entries, key, key_span, value);
     }
     Ok(())
 }
 
 /// The spelling sigs.k8s.io/yaml gives a key that is not a string. It rejects null and integers above i64.
-fn key_name(node: &Node) -> Result<String, Diagnostic> {
-    match &node.value {
-        Value::String(text) => Ok(text.to_string()),
+fn key_name(value: Value, span: Span) -> Result<String, Diagnostic> {
+    match value {
+        Value::String(mut text) => Ok(mem::take(&mut *text)),
         Value::Bool(value) => Ok(value.to_string()),
         Value::Number(Number::Integer(value)) => Ok(value.to_string()),
-        Value::Number(Number::Float(value)) => Ok(super::scalar::float_key(*value)),
-        Value::Null => Err(syntax_error(node.span, "mapping key must not be null; put it in quotes")),
-        _ => Err(syntax_error(node.span, "mapping key is out of range; put it in quotes")),
+        Value::Number(Number::Float(value)) => Ok(super::scalar::float_key(value)),
+        Value::Null => Err(syntax_error(span, "mapping key must not be null; put it in quotes")),
+        _ => Err(syntax_error(span, "mapping key is out of range; put it in quotes")),
     }
 }
 

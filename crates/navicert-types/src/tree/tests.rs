@@ -111,6 +111,19 @@ fn last_of_repeated_keys_wins_and_repetition_is_recorded() {
 }
 
 #[test]
+fn repetition_is_recorded_in_mappings_of_every_size() {
+    for size in 1..60 {
+        for again in [0, size / 2, size - 1] {
+            let keys = (0..size).chain([again, size]).map(|key| format!("k{key}: 1\n"));
+            let node = parse(keys.collect::<String>().as_bytes(), Syntax::Yaml).unwrap();
+            let entries = node.as_mapping().unwrap().entries().iter().enumerate();
+            let repeated: Vec<_> = entries.filter(|(_, entry)| entry.repeated).map(|(at, _)| at).collect();
+            assert_eq!(repeated, [size], "{again} of {size} again");
+        }
+    }
+}
+
+#[test]
 fn merge_keys_count_at_their_position() {
     let cases = [
         ("<<: {a: 2}\na: 1", r#"{"a":1}"#),

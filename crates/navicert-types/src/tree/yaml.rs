@@ -1,6 +1,7 @@
 //! Parses the first document of a YAML text into the tree, event by event. Accepts what go-yaml v2 accepts, which
 //! differs from the underlying parser in details.
 
+mod input;
 mod leniency;
 
 use granit_parser::{ErrorKind, Event, Marker, Parser, ScalarStyle, ScanError, StructureStyle, Tag};
@@ -9,6 +10,7 @@ use super::builder::{Builder, syntax_error, too_deep};
 use super::scalar::{self, Scalar, ScalarError};
 use super::{Node, ParseLimits, Span, Value, source};
 use crate::diagnostic::Diagnostic;
+use input::TextInput;
 use leniency::LenientText;
 
 pub(super) fn parse(bytes: &[u8], limits: ParseLimits) -> Result<Node, Diagnostic> {
@@ -51,7 +53,7 @@ fn read(lenient: &LenientText<'_>, limits: ParseLimits) -> Result<Node, ReadErro
     };
     options.set_emit_comments(false);
     let text = lenient.text();
-    let mut parser = Parser::new_from_str_with_options(text, options);
+    let mut parser = Parser::with_options(TextInput::new(text), options);
     let mut builder = Builder::new(limits);
     let mut open: Vec<StructureStyle> = Vec::new();
     let mut has_properties = false;
