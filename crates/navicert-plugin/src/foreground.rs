@@ -82,6 +82,18 @@ pub fn exit_by_signal(signal: i32) -> io::Result<()> {
     signal_hook::low_level::emulate_default_handler(signal)
 }
 
+/// Makes this process survive Ctrl-C and Ctrl-\, for a program that stays while another one uses the terminal. Programs
+/// that it starts are not affected.
+///
+/// # Errors
+/// The signals cannot be registered.
+pub fn survive_keyboard_signals() -> io::Result<()> {
+    for signal in KEYBOARD_SIGNALS {
+        signal_hook::flag::register(signal, Arc::default())?;
+    }
+    Ok(())
+}
+
 /// Catches the termination signals SIGHUP, SIGINT and SIGTERM while it exists.
 #[derive(Debug)]
 pub struct TerminationSignals(Signals);

@@ -28,6 +28,7 @@ pub mod repeated_stderr;
 pub mod resolve;
 pub mod runner;
 pub mod runtime_directory;
+pub mod session;
 pub mod single_flight;
 pub mod terminal;
 mod workers;
@@ -54,5 +55,6 @@ pub use runner::{Completed, Exit, Runner, StderrTail, start};
 pub use runtime_directory::RuntimeDirectory;
 #[cfg(any(test, feature = "test-util"))]
 pub use scripted::{RunGate, Script, ScriptedRunner};
+pub use session::Session;
 pub use single_flight::{FlightError, FlightResult, SingleFlight};
 pub use terminal::TerminalLock;

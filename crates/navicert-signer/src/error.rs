@@ -41,7 +41,7 @@ pub enum SignError {
         wanted: String,
     },
     /// Several tokens or keys match.
-    #[error("{count} {what} match; select one of them (`navicert signer list` shows them)")]
+    #[error("{count} {what} match; select one of them")]
     Ambiguous {
         /// Tokens, or keys.
         what: &'static str,
@@ -151,7 +151,7 @@ pub enum SignError {
     /// The signer took too long.
     // C842
     #[error(
-        "signer `{signer}` did not respond within {} seconds; servers abort a TLS handshake after about 30 seconds, so enter the PIN beforehand (`navicert signer serve`) and touch the device when it blinks",
+        "signer `{signer}` did not respond within {} seconds; servers abort a TLS handshake after about 30 seconds, so enter the PIN beforehand and touch the device when it blinks",
         .after.as_secs()
     )]
     TimedOut {

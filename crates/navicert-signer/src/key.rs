@@ -40,6 +40,15 @@ pub trait Key: fmt::Debug + Send + Sync {
     /// # Errors
     /// [`SignError`].
     fn sign(&self, scheme: Scheme, input: Input<'_>) -> Result<Vec<u8>, SignError>;
+
+    /// Logs in to the device now rather than for the first signature; blocks meanwhile. Nothing by default.
+    ///
+    /// # Errors
+    /// [`SignError`], as for a signature.
+    // C842
+    fn log_in(&self) -> Result<(), SignError> {
+        Ok(())
+    }
 }
 
 impl<K: Key + ?Sized> Key for std::sync::Arc<K> {
@@ -53,5 +62,9 @@ impl<K: Key + ?Sized> Key for std::sync::Arc<K> {
 
     fn sign(&self, scheme: Scheme, input: Input<'_>) -> Result<Vec<u8>, SignError> {
         (**self).sign(scheme, input)
+    }
+
+    fn log_in(&self) -> Result<(), SignError> {
+        (**self).log_in()
     }
 }

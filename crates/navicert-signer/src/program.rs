@@ -1,4 +1,4 @@
-//! Handles one request of `navicert-signer-pkcs11`, and the parts that `navicert signer` shares with it: the socket path
+//! Handles the requests of `navicert-signer-pkcs11`, and the parts that `navicert signer` shares with it: the socket path
 //! and the choice of PIN provider. The environment and streams are passed in as values.
 
 use std::ffi::OsString;
@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use navicert_plugin::{Environment, Runner};
+use navicert_plugin::{Environment, Runner, RuntimeDirectory};
 use navicert_types::error_chain;
 use navicert_types::external_signer::{CONFIG_VARIABLE, REQUEST_FD_VARIABLE, v1, v1alpha1};
 
 use crate::error::{Reason, SignError};
 use crate::pin::{NoPin, PinFile, PinProvider, Pinentry, StaticPin, TerminalPin};
 use crate::pkcs11::{KeySelection, PinProviderFactory, Pkcs11KeyStore};
-use crate::remote::{SocketSigner, handle_request, handle_v1alpha1_request};
+use crate::remote::{KeyStore as _, SocketSigner, error_message, handle_request, handle_v1alpha1_request};
 
 /// The environment variable with the default PKCS#11 module, for kubeconfigs that name none.
 // X3
@@ -22,6 +22,12 @@ pub const MODULE_VARIABLE: &str = "NAVICERT_PKCS11_MODULE";
 pub const PINENTRY_VARIABLE: &str = "NAVICERT_PINENTRY";
 /// The environment variable with the socket path of `navicert signer serve`.
 pub const SOCKET_VARIABLE: &str = "NAVICERT_SIGNER_SOCKET";
+
+/// The environment variable that a client sets to `1` if it keeps the standard input open for further requests: the signer
+/// then logs in with the first one, so that one PIN is enough for all of them.
+pub const SESSION_VARIABLE: &str = "NAVICERT_SIGNER_SESSION";
+/// The name of the socket in the user's runtime directory.
+const SOCKET_NAME: &str = "signer.sock";
 
 /// How long a signer server may take to respond.
 const SOCKET_TIMEOUT: Duration = Duration::from_secs(60);
@@ -45,11 +51,11 @@ impl SignerEnvironment {
         self.variable(MODULE_VARIABLE).map(PathBuf::from)
     }
 
-    /// The socket path of the signer server: `NAVICERT_SIGNER_SOCKET`, or a path in the user's runtime directory.
+    /// The socket path of the signer server: `NAVICERT_SIGNER_SOCKET`, or a path in the user's
+    /// [runtime directory](RuntimeDirectory). The server and its clients find the same path.
     pub fn socket(&self) -> Option<PathBuf> {
-        let runtime =
-            || self.variable("XDG_RUNTIME_DIR").map(|dir| PathBuf::from(dir).join("navicert/signer.sock"));
-        self.variable(SOCKET_VARIABLE).map(PathBuf::from).or_else(runtime)
+        let named = self.variable(SOCKET_VARIABLE).map(PathBuf::from);
+        named.or_else(|| RuntimeDirectory::locate(&|name| self.variable(name)).file(SOCKET_NAME))
     }
 
     /// Chooses the PIN provider: the PIN of the configuration, the file it names, pinentry, then the terminal.
@@ -98,30 +104,65 @@ pub struct ProgramOutput {
     pub success: bool,
 }
 
-/// Handles one request of either protocol version.
-pub fn respond(request: &[u8], stdin_is_terminal: bool, environment: &SignerEnvironment) -> ProgramOutput {
-    let store = Pkcs11KeyStore::new(environment.default_module(), environment.pin_provider_factory());
-    if let Ok(request) = v1::Request::from_json(request) {
-        let (socket, message) =
-            from_socket(&request, environment).unwrap_or_else(|| (None, handle_request(&store, &request)));
-        let ready =
-            socket.map(|socket| format!("{}\n", v1::Message::Ready { socket }.to_json())).unwrap_or_default();
-        return ProgramOutput {
-            stdout: format!("{ready}{}\n", message.to_json()),
-            stderr: String::new(),
-            success: true,
-        };
+/// The signer program. Keys stay open, and tokens logged in, until it is dropped.
+#[derive(Debug)]
+pub struct SignerProgram {
+    environment: SignerEnvironment,
+    store: Pkcs11KeyStore,
+    is_session: bool,
+}
+
+impl SignerProgram {
+    /// Opens nothing yet.
+    pub fn new(environment: SignerEnvironment) -> Self {
+        let store = Pkcs11KeyStore::new(environment.default_module(), environment.pin_provider_factory());
+        let is_session = environment.variable(SESSION_VARIABLE).is_some_and(|value| value == "1");
+        SignerProgram { environment, store, is_session }
     }
-    let answered = match v1alpha1::Request::from_json(request) {
-        Ok(request) => handle_v1alpha1_request(&store, &request, stdin_is_terminal),
-        Err(error) => Err(SignError::Internal(format!("invalid request: {error}"))),
-    };
-    match answered {
-        Ok(text) => ProgramOutput { stdout: format!("{text}\n"), stderr: String::new(), success: true },
-        Err(error) => {
-            let stderr = format!("navicert-signer-pkcs11: {}\n", error_chain(&error));
-            ProgramOutput { stdout: String::new(), stderr, success: false }
+
+    /// Whether the client makes further requests.
+    pub fn is_session(&self) -> bool {
+        self.is_session
+    }
+
+    /// Handles one request of either protocol version.
+    pub fn respond(&self, request: &[u8]) -> ProgramOutput {
+        if let Ok(request) = v1::Request::from_json(request) {
+            let (socket, message) = from_socket(&request, &self.environment)
+                .unwrap_or_else(|| (None, self.handle_request(&request)));
+            let ready = socket.map(|socket| format!("{}\n", v1::Message::Ready { socket }.to_json()));
+            return ProgramOutput {
+                stdout: format!("{}{}\n", ready.unwrap_or_default(), message.to_json()),
+                stderr: String::new(),
+                success: true,
+            };
         }
+        let answered = match v1alpha1::Request::from_json(request) {
+            // The protocol does not say whether there is a user; the terminal does, also if standard input is a pipe.
+            Ok(request) => handle_v1alpha1_request(&self.store, &request, true),
+            Err(error) => Err(SignError::Internal(format!("invalid request: {error}"))),
+        };
+        match answered {
+            Ok(text) => ProgramOutput { stdout: format!("{text}\n"), stderr: String::new(), success: true },
+            Err(error) => {
+                let stderr = format!("navicert-signer-pkcs11: {}\n", error_chain(&error));
+                ProgramOutput { stdout: String::new(), stderr, success: false }
+            }
+        }
+    }
+
+    /// Logs in with the certificate if there will be signatures: the user then enters the PIN before a server waits.
+    // C842
+    fn handle_request(&self, request: &v1::Request) -> v1::Message {
+        if let v1::Request::Certificate(certificate) = request
+            && self.is_session
+        {
+            let found = self.store.find(&certificate.configuration, certificate.interactive);
+            if let Err(error) = found.and_then(|identity| identity.key().log_in()) {
+                return error_message(&error);
+            }
+        }
+        handle_request(&self.store, request)
     }
 }
 

@@ -61,3 +61,11 @@ fn empty_input_is_not_a_pin() {
     assert_eq!(ask(b"\n").0, Err(PinError::Empty));
     assert_eq!(ask(b"\x04").0, Err(PinError::Cancelled));
 }
+
+#[test]
+fn interrupt_cancels_and_restores_the_echo() {
+    assert_eq!(ask(b"\x03").0, Err(PinError::Cancelled));
+    let (cancelled, shown) = ask(b"canary\x03");
+    assert_eq!(cancelled, Err(PinError::Cancelled));
+    assert!(!shown.contains("canary"), "{shown}");
+}

@@ -115,7 +115,9 @@ impl ExternalSigner {
             environment: without_variables(&around.environment, &settings.drop_env),
             runner: Arc::clone(&around.runner),
             clock: Arc::clone(&around.clock),
-            interactive: settings.stdin == StdinUse::Free && around.terminal.stdin_is_terminal(),
+            // The signer prompts on the controlling terminal, so standard input may be a pipe (C226).
+            interactive: around.terminal.has_controlling_terminal(),
+            stdin_is_terminal: settings.stdin == StdinUse::Free && around.terminal.stdin_is_terminal(),
             cluster: Some(plan.cluster.clone()),
             limits,
             show: prompt_output(&settings.stderr),

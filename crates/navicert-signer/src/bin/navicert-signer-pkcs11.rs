@@ -1,17 +1,17 @@
-//! `navicert-signer-pkcs11`: an external TLS signer for keys in PKCS#11 tokens. Clients run it once per request; users run
-//! `navicert signer`.
+//! `navicert-signer-pkcs11`: an external TLS signer for keys in PKCS#11 tokens. Clients run it once per request, or keep it
+//! running; users run `navicert signer`.
 
 use std::env;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, BufRead, BufReader, Cursor, Read, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use navicert_plugin::ProcessRunner;
-use navicert_signer::program::{SignerEnvironment, respond};
+use navicert_plugin::{ProcessRunner, foreground};
+use navicert_signer::program::{SignerEnvironment, SignerProgram};
 use navicert_types::SystemClock;
-use navicert_types::external_signer::{CONFIG_VARIABLE, REQUEST_FD_VARIABLE};
+use navicert_types::external_signer::{CONFIG_VARIABLE, REQUEST_FD_VARIABLE, v1};
 use zeroize::Zeroizing;
 
 /// The longest request.
@@ -43,24 +43,44 @@ fn main() -> ExitCode {
     // This process handles a PIN, so keep it out of core dumps and away from debuggers. Continue if that fails.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
-    let request = match read_request() {
-        Ok(Some(request)) if arguments.is_empty() => request,
+    let environment = SignerEnvironment {
+        environment: environment(),
+        runner: Arc::new(ProcessRunner::new(Arc::new(SystemClock))),
+    };
+    let requests = match Requests::open() {
+        Ok(Some(requests)) if arguments.is_empty() => requests,
         Ok(_) => {
             let _ = io::stderr().write_all(HELP.as_bytes());
             return ExitCode::from(2);
         }
-        Err(error) => {
-            let _ = writeln!(io::stderr(), "navicert-signer-pkcs11: failed to read the request: {error}");
-            return ExitCode::from(3);
+        Err(error) => return unreadable(&error),
+    };
+    serve(requests, &SignerProgram::new(environment))
+}
+
+/// Responds to every request until the client closes its end; most clients make one.
+fn serve(mut requests: Requests, program: &SignerProgram) -> ExitCode {
+    if program.is_session() {
+        // The command that uses the terminal may handle Ctrl-C and continue; so does its signer. Continue if that fails.
+        let _ = foreground::survive_keyboard_signals();
+    }
+    let mut code = ExitCode::SUCCESS;
+    loop {
+        match requests.next() {
+            Ok(Some(request)) => {
+                let printed = program.respond(&request);
+                let _ = io::stderr().write_all(printed.stderr.as_bytes());
+                code = print(&printed.stdout, if printed.success { 0 } else { 1 });
+            }
+            Ok(None) => return code,
+            Err(error) => return unreadable(&error),
         }
-    };
-    let signer_environment = SignerEnvironment {
-        environment: environment(),
-        runner: Arc::new(ProcessRunner::new(Arc::new(SystemClock))),
-    };
-    let printed = respond(&request, io::stdin().is_terminal(), &signer_environment);
-    let _ = io::stderr().write_all(printed.stderr.as_bytes());
-    print(&printed.stdout, if printed.success { 0 } else { 1 })
+    }
+}
+
+fn unreadable(error: &io::Error) -> ExitCode {
+    let _ = writeln!(io::stderr(), "navicert-signer-pkcs11: failed to read the request: {error}");
+    ExitCode::from(3)
 }
 
 fn print(text: &str, code: u8) -> ExitCode {
@@ -69,24 +89,39 @@ fn print(text: &str, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Reads the request from the file descriptor, or else from the environment variable.
-fn read_request() -> io::Result<Option<Zeroizing<Vec<u8>>>> {
-    let mut request = Zeroizing::new(Vec::with_capacity(16 << 10));
-    match variable(REQUEST_FD_VARIABLE) {
-        Some(number) if number == "0" => {
-            io::stdin().take(MAX_REQUEST_BYTES).read_to_end(&mut request)?;
-        }
-        Some(number) => {
-            let number = number.to_str().and_then(|text| text.parse::<u32>().ok());
-            let number = number.ok_or(io::ErrorKind::InvalidInput)?;
-            File::open(format!("/dev/fd/{number}"))?.take(MAX_REQUEST_BYTES).read_to_end(&mut request)?;
-        }
-        None => match variable(CONFIG_VARIABLE) {
-            Some(text) => request.extend_from_slice(text.as_encoded_bytes()),
-            None => return Ok(None),
-        },
+/// The requests of the client: from the file descriptor, or else the one in the environment variable.
+struct Requests(Box<dyn BufRead>);
+
+impl Requests {
+    fn open() -> io::Result<Option<Self>> {
+        let reader: Box<dyn BufRead> = match variable(REQUEST_FD_VARIABLE) {
+            Some(number) if number == "0" => Box::new(io::stdin().lock()),
+            Some(number) => {
+                let number = number.to_str().and_then(|text| text.parse::<u32>().ok());
+                let number = number.ok_or(io::ErrorKind::InvalidInput)?;
+                Box::new(BufReader::new(File::open(format!("/dev/fd/{number}"))?))
+            }
+            None => match variable(CONFIG_VARIABLE) {
+                Some(text) => Box::new(Cursor::new(Zeroizing::new(text.into_encoded_bytes()))),
+                None => return Ok(None),
+            },
+        };
+        Ok(Some(Requests(reader)))
     }
-    Ok(Some(request))
+
+    /// The next request: one line, or several up to the end of input.
+    fn next(&mut self) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
+        let mut request = Zeroizing::new(Vec::with_capacity(16 << 10));
+        loop {
+            let room = MAX_REQUEST_BYTES.saturating_sub(u64::try_from(request.len()).unwrap_or(u64::MAX));
+            let count = self.0.by_ref().take(room).read_until(b'\n', &mut request)?;
+            if count > 0 && v1::Request::from_json(&request).is_err() {
+                continue;
+            }
+            let is_empty = request.trim_ascii().is_empty();
+            return Ok((!is_empty).then_some(request));
+        }
+    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "reads the program's environment")]

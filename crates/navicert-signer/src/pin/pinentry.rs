@@ -12,7 +12,8 @@ use navicert_plugin::{Command, Environment, Policy, ProcessGroup, Runner, Stderr
 use navicert_types::{Secret, redact};
 use zeroize::Zeroizing;
 
-use super::{PinError, PinPrompt, PinProvider};
+use super::terminal::CONTROLLING_TERMINAL;
+use super::{PinError, PinPrompt, PinProvider, TerminalPin};
 
 /// How long the user may take to enter the PIN.
 const PINENTRY_TIMEOUT: Duration = Duration::from_secs(120);
@@ -31,6 +32,24 @@ impl Pinentry {
     pub fn new(program: impl Into<PathBuf>, environment: Environment, runner: Arc<dyn Runner>) -> Self {
         Pinentry { program: program.into(), environment, runner }
     }
+
+    /// Names the terminal first: standard input and output carry the protocol, so pinentry programs that draw on a terminal
+    /// cannot use those.
+    fn assuan_commands(&self, prompt: &PinPrompt) -> String {
+        let variable = |name: &str| {
+            let value = self.environment.variable(name)?.to_str()?;
+            Some(escape(value)).filter(|value| !value.is_empty())
+        };
+        let own = || TerminalPin::find().map(|_| CONTROLLING_TERMINAL.to_owned());
+        let name = variable("GPG_TTY").or_else(own).map(|name| format!("OPTION ttyname={name}\n"));
+        let kind = variable("TERM").map(|kind| format!("OPTION ttytype={kind}\n"));
+        let options = name.map(|name| name + &kind.unwrap_or_default()).unwrap_or_default();
+        let token = escape(&redact::terminal(&prompt.token));
+        let warning = if prompt.last_try { "%0AOne more wrong PIN locks it." } else { "" };
+        format!(
+            "{options}SETTITLE navicert\nSETDESC PIN for the token %22{token}%22{warning}\nSETPROMPT PIN:\nGETPIN\nBYE\n"
+        )
+    }
 }
 
 impl PinProvider for Pinentry {
@@ -40,7 +59,7 @@ impl PinProvider for Pinentry {
             problem: problem.to_owned(),
         };
         let command = Command::new(&self.program, self.environment.clone())
-            .stdin(Stdin::Bytes(Secret::new(assuan_commands(prompt).into_bytes())))
+            .stdin(Stdin::Bytes(Secret::new(self.assuan_commands(prompt).into_bytes())))
             .stderr(Stderr::Tail(0))
             .process_group(ProcessGroup::Inherit)
             .limit(Some(PINENTRY_TIMEOUT));
@@ -56,14 +75,6 @@ impl PinProvider for Pinentry {
     }
 }
 
-fn assuan_commands(prompt: &PinPrompt) -> String {
-    let token = escape(&redact::terminal(&prompt.token));
-    let warning = if prompt.last_try { "%0AOne more wrong PIN locks it." } else { "" };
-    format!(
-        "SETTITLE navicert\nSETDESC PIN for the token %22{token}%22{warning}\nSETPROMPT PIN:\nGETPIN\nBYE\n"
-    )
-}
-
 fn escape(text: &str) -> String {
     let spell = |c: char| match c {
         '%' | '\n' | '\r' => format!("%{:02X}", u32::from(c)),
@@ -72,11 +83,12 @@ fn escape(text: &str) -> String {
     text.chars().map(spell).collect()
 }
 
-/// The PIN in the `D` line of the responses; `Err(true)` if the user cancelled.
+/// The PIN in the `D` line of the responses; `Err(true)` if the user cancelled. Other errors are about options, which a
+/// program need not know.
 fn parse_responses(output: &[u8]) -> Result<Secret<String>, bool> {
     /// `GPG_ERR_CANCELED` and `GPG_ERR_FULLY_CANCELED`, without the source in the upper bits.
     const CANCELLED: [u32; 2] = [99, 198];
-    let mut pin = None;
+    let (mut pin, mut is_cancelled) = (None, false);
     for line in output.split(|octet| *octet == b'\n') {
         if let Some(data) = line.strip_prefix(b"D ") {
             pin = unescape(data);
@@ -84,10 +96,10 @@ fn parse_responses(output: &[u8]) -> Result<Secret<String>, bool> {
             let number = error.split(|octet| *octet == b' ').next().unwrap_or_default();
             let number: u32 =
                 std::str::from_utf8(number).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
-            return Err(CANCELLED.contains(&(number & 0xffff)));
+            is_cancelled |= CANCELLED.contains(&(number & 0xffff));
         }
     }
-    pin.ok_or(false)
+    pin.ok_or(is_cancelled)
 }
 
 fn unescape(data: &[u8]) -> Option<Secret<String>> {
@@ -140,6 +152,19 @@ mod tests {
         let asked = std::fs::read_to_string(dir.path().join("asked")).unwrap();
         assert!(asked.contains("my%0Atoken%25") && asked.contains("locks it"), "{asked}");
         assert!(asked.ends_with("GETPIN\nBYE\n"));
+    }
+
+    #[test]
+    fn names_the_terminal_and_ignores_errors_of_options() {
+        let dir = tempfile::tempdir().unwrap();
+        let answers = "OK hello\\nERR 83886254 Unknown option\\nOK\\nOK\\nOK\\nOK\\nD 1234\\nOK\\n";
+        let mut pinentry = fake(dir.path(), answers);
+        let variables = [("PATH", "/usr/bin:/bin"), ("GPG_TTY", "/dev/pts/7"), ("TERM", "xterm")];
+        pinentry.environment = variables.into_iter().collect();
+        let prompt = PinPrompt { token: "t".to_owned(), last_try: false };
+        assert_eq!(pinentry.request_pin(&prompt).unwrap().expose(), "1234");
+        let asked = std::fs::read_to_string(dir.path().join("asked")).unwrap();
+        assert!(asked.starts_with("OPTION ttyname=/dev/pts/7\nOPTION ttytype=xterm\nSETTITLE"), "{asked}");
     }
 
     #[test]

@@ -6,12 +6,15 @@ use std::path::PathBuf;
 
 use navicert_plugin::TerminalLock;
 use navicert_types::{Secret, redact};
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 use zeroize::Zeroizing;
 
 use super::{PinError, PinPrompt, PinProvider};
 
 const MAX_PIN_BYTES: usize = 256;
+pub(super) const CONTROLLING_TERMINAL: &str = "/dev/tty";
+/// What Ctrl-C types.
+const INTERRUPT: u8 = 3;
 
 /// Asks for the PIN on a terminal. Standard input and output are not used: they may be pipes.
 #[derive(Clone, Debug)]
@@ -22,7 +25,7 @@ pub struct TerminalPin {
 impl TerminalPin {
     /// The controlling terminal, if the process has one.
     pub fn find() -> Option<Self> {
-        let path = PathBuf::from("/dev/tty");
+        let path = PathBuf::from(CONTROLLING_TERMINAL);
         let opened = OpenOptions::new().read(true).write(true).open(&path).ok()?;
         tcgetattr(&opened).ok()?;
         Some(TerminalPin { path })
@@ -65,6 +68,7 @@ fn read_line(terminal: &mut File) -> Result<Secret<String>, PinError> {
     loop {
         match terminal.read(octet.as_mut()) {
             Ok(0) => return Err(PinError::Cancelled),
+            Ok(_) if octet.as_ref() == [INTERRUPT] => return Err(PinError::Cancelled),
             Ok(_) if octet.as_ref() == b"\n" || octet.as_ref() == b"\r" => break,
             Ok(_) if line.len() < MAX_PIN_BYTES => line.extend_from_slice(octet.as_ref()),
             Ok(_) => return Err(PinError::Terminal("the PIN is too long".to_owned())),
@@ -91,8 +95,10 @@ impl EchoOff {
         let failed = |error: rustix::io::Errno| PinError::Terminal(error.to_string());
         let before = tcgetattr(&terminal).map_err(failed)?;
         let mut quiet = before.clone();
-        quiet.local_modes.remove(LocalModes::ECHO | LocalModes::ECHOE | LocalModes::ECHOK);
-        quiet.local_modes.insert(LocalModes::ICANON | LocalModes::ISIG);
+        quiet.local_modes.remove(LocalModes::ECHO | LocalModes::ECHOE | LocalModes::ECHOK | LocalModes::ISIG);
+        quiet.local_modes.insert(LocalModes::ICANON);
+        // Ctrl-C ends the line instead of this process, which could not turn the echo on again.
+        quiet.special_codes[SpecialCodeIndex::VEOL] = INTERRUPT;
         // Discards input typed before the prompt.
         tcsetattr(&terminal, OptionalActions::Flush, &quiet).map_err(failed)?;
         Ok(EchoOff { terminal, before })

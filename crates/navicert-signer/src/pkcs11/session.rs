@@ -261,6 +261,10 @@ impl Key for Pkcs11Key {
         let signed = sign::sign(session, open.key, available, scheme, input)?;
         signed.map_err(|error| self.interpret(&error, &mut state))
     }
+
+    fn log_in(&self) -> Result<(), SignError> {
+        Pkcs11Key::log_in(self)
+    }
 }
 
 impl fmt::Debug for Pkcs11Key {

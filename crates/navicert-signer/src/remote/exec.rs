@@ -104,8 +104,10 @@ pub struct ExecSignerSettings {
     pub runner: Arc<dyn Runner>,
     /// Clock of the back-off.
     pub clock: Arc<dyn Clock>,
-    /// Whether the user can be prompted on a terminal.
+    /// Whether the signer may prompt the user on the controlling terminal. Standard input may be a pipe.
     pub interactive: bool,
+    /// Whether standard input is the terminal. A signer of protocol v1alpha1 then inherits it.
+    pub stdin_is_terminal: bool,
     /// The cluster, sent in protocol v1 only.
     // X9
     pub cluster: Option<v1::SignerCluster>,
@@ -389,22 +391,20 @@ fn run(
     let mut command = command(settings)
         .process_group(if settings.interactive { ProcessGroup::Inherit } else { ProcessGroup::New })
         .limit(Some(limit));
-    let mut terminal_lock = None;
-    command = match settings.protocol {
-        SignerProtocol::V1Alpha1(_) => command.env(CONFIG_VARIABLE, request).stdin(if settings.interactive {
-            Stdin::Inherit
-        } else {
-            Stdin::Null
-        }),
-        SignerProtocol::V1 => {
-            terminal_lock = settings.interactive.then(TerminalLock::acquire);
-            let prompts =
-                Prompts { name: name.to_owned(), line: Mutex::default(), show: Arc::clone(&settings.show) };
-            command
-                .env(REQUEST_FD_VARIABLE, "0")
-                .stdin(Stdin::Bytes(Secret::new(request.into_bytes())))
-                .on_stdout(Arc::new(move |chunk| prompts.push(chunk)))
-        }
+    let is_v1alpha1 = matches!(settings.protocol, SignerProtocol::V1Alpha1(_));
+    let inherits_stdin = is_v1alpha1 && settings.interactive && settings.stdin_is_terminal;
+    // The runner takes the lock itself for a program that inherits standard input.
+    let terminal_lock = (settings.interactive && !inherits_stdin).then(TerminalLock::acquire);
+    command = if is_v1alpha1 {
+        let stdin = if inherits_stdin { Stdin::Inherit } else { Stdin::Null };
+        command.env(CONFIG_VARIABLE, request).stdin(stdin)
+    } else {
+        let prompts =
+            Prompts { name: name.to_owned(), line: Mutex::default(), show: Arc::clone(&settings.show) };
+        command
+            .env(REQUEST_FD_VARIABLE, "0")
+            .stdin(Stdin::Bytes(Secret::new(request.into_bytes())))
+            .on_stdout(Arc::new(move |chunk| prompts.push(chunk)))
     };
     let permitted =
         settings.policy.permit_if_listed(command).map_err(|source| SignError::Denied { source })?;

@@ -2,17 +2,20 @@
 //!
 //! ```text
 //! client: exec (one process per request) ──┐                  ┌─ request_handler ──▶ key store (PKCS#11, or a test's)
-//!         socket (a running server) ───────┴── wire ── … ─────┤
-//!                                                             └─ server (many requests, one login)
+//!         session_runner (one process) ────┼── wire ── … ─────┤
+//!         socket (a running server) ───────┘                  └─ server (many requests, one login)
 //! ```
 
 mod exec;
 mod request_handler;
 mod server;
+mod session_runner;
 mod socket;
 pub mod wire;
 
 pub use exec::{ExecSigner, ExecSignerSettings, SignerProtocol, SignerTimeouts};
+pub(crate) use request_handler::error_message;
 pub use request_handler::{KeyStore, handle_request, handle_v1alpha1_request};
 pub use server::SignerServer;
+pub use session_runner::SessionRunner;
 pub use socket::SocketSigner;

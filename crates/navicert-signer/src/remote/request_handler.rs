@@ -33,11 +33,17 @@ pub fn handle_request(store: &dyn KeyStore, request: &v1::Request) -> v1::Messag
         }
         v1::Request::Sign(request) => sign(store, request),
     };
-    result.unwrap_or_else(|error| v1::Message::Error {
+    result.unwrap_or_else(|error| error_message(&error))
+}
+
+/// The message for an error.
+// C884
+pub(crate) fn error_message(error: &SignError) -> v1::Message {
+    v1::Message::Error {
         reason: error.reason().name().to_owned(),
-        message: error_chain(&error),
+        message: error_chain(error),
         retry_after_seconds: None,
-    })
+    }
 }
 
 fn certificate(identity: &SigningIdentity) -> v1::Message {

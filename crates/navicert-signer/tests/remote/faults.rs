@@ -63,7 +63,7 @@ fn hanging_signer_times_out() {
         let identity = ExecSigner::connect(ExecSignerSettings { limits, ..fake.settings(protocol) }).unwrap();
         let error = identity.sign(SCHEME, Input::Message(&sample_message(1))).unwrap_err();
         assert!(matches!(error, SignError::TimedOut { .. }), "{error:?}");
-        assert!(error.to_string().contains("navicert signer serve"), "{error}");
+        assert!(error.to_string().contains("enter the PIN beforehand"), "{error}");
     }
 }
 

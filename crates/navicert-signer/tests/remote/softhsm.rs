@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use navicert_signer::remote::wire::sample_message;
-use navicert_signer::remote::{ExecSigner, ExecSignerSettings, SignerProtocol};
+use navicert_signer::remote::{ExecSigner, ExecSignerSettings, SessionRunner, SignerProtocol};
 use navicert_signer::{Input, SignError, SigningIdentity};
 use navicert_testkit::{Ca, KeyKind, SoftHsm};
 use navicert_types::error_chain;
@@ -14,7 +14,7 @@ use rustls::version::{TLS12, TLS13};
 use tempfile::TempDir;
 
 use crate::memory::{HandshakeResult, handshake};
-use crate::support::{REAL, V1ALPHA1, allowing, settings};
+use crate::support::{REAL, V1ALPHA1, allowing, configuration, settings};
 
 pub(crate) const PIN: &str = "canary-4711";
 
@@ -106,6 +106,54 @@ fn incorrect_pin_file_costs_one_attempt_across_processes() {
     assert!(error.to_string().contains("a stored PIN is not tried then"), "{error}");
 }
 
+/// Settings with a pinentry program that knows this PIN and counts.
+fn with_pinentry(token: &Token, pin: &str) -> ExecSignerSettings {
+    let path = token.dir.path().join("pinentry");
+    let asked = token.dir.path().join("asked");
+    let script = format!("#!/bin/sh\ncat >/dev/null\necho >>{}\nprintf 'D {pin}\\nOK\\n'\n", asked.display());
+    std::fs::write(&path, script).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let more = [("NAVICERT_PINENTRY", path.to_str().unwrap()), ("PATH", "/usr/bin:/bin")];
+    let base = token.settings(SignerProtocol::V1, pin, &more);
+    let module = token.hsm.module().to_str().unwrap();
+    let uri = format!("pkcs11:token=my%20token;id=%01;type=private?module-path={module}");
+    let configuration = configuration(&[("uri", &uri), ("pathExec", REAL)]);
+    ExecSignerSettings { configuration, ..base }
+}
+
+fn times_asked(token: &Token) -> usize {
+    std::fs::read_to_string(token.dir.path().join("asked")).map_or(0, |text| text.lines().count())
+}
+
+#[test]
+fn signer_in_a_session_needs_one_pin_and_asks_for_it_with_the_certificate() {
+    // C842
+    let Some(token) = Token::new(KeyKind::EcP256) else { return };
+    let sign = |identity: &SigningIdentity| {
+        let scheme = identity.schemes()[0];
+        identity.sign(scheme, Input::Message(&sample_message(1))).unwrap();
+    };
+    let base = with_pinentry(&token, PIN);
+    let each = ExecSigner::connect(base.clone()).unwrap();
+    assert_eq!(times_asked(&token), 0, "without a session, the first signature needs the PIN");
+    (0..2).for_each(|_| sign(&each));
+    assert_eq!(times_asked(&token), 2);
+    let runner = Arc::new(SessionRunner::new(Arc::clone(&base.runner)));
+    let session = ExecSigner::connect(ExecSignerSettings { runner, ..base }).unwrap();
+    assert_eq!(times_asked(&token), 3, "before any connection");
+    (0..3).for_each(|_| sign(&session));
+    assert_eq!(times_asked(&token), 3);
+}
+
+#[test]
+fn incorrect_pin_in_a_session_fails_with_the_certificate() {
+    let Some(token) = Token::new(KeyKind::EcP256) else { return };
+    let base = with_pinentry(&token, "canary-wrong");
+    let runner = Arc::new(SessionRunner::new(Arc::clone(&base.runner)));
+    let error = ExecSigner::connect(ExecSignerSettings { runner, ..base }).unwrap_err();
+    assert!(error.to_string().contains("failed with PinIncorrect: incorrect PIN for token"), "{error}");
+}
+
 #[test]
 fn kep_settings_work() {
     // C811
@@ -115,7 +163,7 @@ fn kep_settings_work() {
     let pairs =
         [("pathExec", REAL), ("pathLib", &module), ("slotId", &slot), ("objectId", "1"), ("pin", PIN)];
     let base = token.settings(V1ALPHA1, PIN, &[]);
-    let configuration = crate::support::configuration(&pairs);
+    let configuration = configuration(&pairs);
     let identity =
         ExecSigner::connect(ExecSignerSettings { configuration, allow_pin: true, ..base }).unwrap();
     identity.sign(identity.schemes()[0], Input::Message(&sample_message(1))).unwrap();

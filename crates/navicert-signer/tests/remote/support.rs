@@ -94,6 +94,7 @@ pub(crate) fn settings(
         runner: Arc::new(ProcessRunner::new(Arc::clone(&clock) as _)),
         clock,
         interactive: false,
+        stdin_is_terminal: false,
         cluster: None,
         limits: SignerTimeouts { sign: Duration::from_secs(30), ..SignerTimeouts::default() },
         show: Arc::new(|_| {}),
