@@ -16,6 +16,8 @@ use crate::whoami::{member, redirect};
 pub(super) enum ServerKind {
     /// A Kubernetes API server of this version, or one that rejected the request as an API server does.
     Kubernetes(Option<String>),
+    /// A load balancer that requires a client certificate.
+    CertificateRequired,
     /// It did not say: something in front of it answers requests without a credential.
     Unknown,
 }
@@ -38,8 +40,12 @@ pub(super) fn check(
         return Some(ServerKind::Kubernetes(None));
     }
     let server = target.server();
+    if status == StatusCode::BAD_REQUEST && mentions_certificate(&response.body) {
+        report.skip(DoctorStep::Server, "the server requires a client certificate");
+        return Some(ServerKind::CertificateRequired);
+    }
     match status.as_u16() {
-        // An authenticating proxy, or a server that requires a client certificate (nginx: 400).
+        // An authenticating proxy.
         400 | 401 | 403 | 300..=399 | 407 | 429 => {
             report
                 .skip(DoctorStep::Server, format!("{} to a request without a credential", outcome(response)));
@@ -86,6 +92,11 @@ pub(super) fn outcome(response: &ProbeResponse) -> String {
         text = format!("{text} ({})", redact::terminal(kind.trim()));
     }
     text
+}
+
+/// nginx answers requests without a required client certificate with 400 and a page.
+fn mentions_certificate(body: &[u8]) -> bool {
+    String::from_utf8_lossy(body).contains("SSL certificate")
 }
 
 fn version(body: &Node) -> Option<String> {

@@ -96,9 +96,11 @@ impl<'a> Target<'a> {
     pub(super) fn host_and_port(&self) -> (String, u16) {
         let server = self.effective.server();
         let default_port = if self.effective.is_https() { 443 } else { 80 };
-        let parsed = Address::parse(&server).ok();
+        // Without a scheme it is plain http.
+        let completed = if server.contains("://") { server } else { format!("http://{server}") };
+        let parsed = Address::parse(&completed).ok();
         let parsed = parsed.as_ref().and_then(|address| host_and_port(address.host));
-        parsed.map_or((server.clone(), default_port), |(host, port)| {
+        parsed.map_or((completed.clone(), default_port), |(host, port)| {
             (host.to_owned(), port.unwrap_or(default_port))
         })
     }
@@ -183,7 +185,7 @@ async fn check_steps<'a>(target: Target<'a>, report: &mut ReportBuilder<'_>) -> 
             report.fail(DoctorStep::Server, text, to_do);
             return None;
         }
-        Err(ProbeError::Transport(error)) => match requires_certificate(&target, &error) {
+        Err(ProbeError::Transport(error)) => match requires_certificate(&target, &error).await {
             Some(alert) => {
                 pass_steps_before(DoctorStep::Server, &target, report);
                 report.skip(
@@ -259,9 +261,14 @@ fn pass_steps_before(until: DoctorStep, target: &Target<'_>, report: &mut Report
 }
 
 /// The alert with which the server rejected a request without a client certificate, if the user may have one.
-fn requires_certificate(target: &Target<'_>, error: &TransportError) -> Option<AlertDescription> {
+async fn requires_certificate(target: &Target<'_>, error: &TransportError) -> Option<AlertDescription> {
     let alert = match error {
         TransportError::CertificateRejected { .. } => Some(AlertDescription::BadCertificate),
+        // The connection may be closed before the alert is read.
+        TransportError::Http(_) if target.effective.is_https() => match alert_in(error) {
+            Some(alert) => Some(alert),
+            None => handshake::observe(target).await.and_then(|observed| observed.alert),
+        },
         error => alert_in(error),
     }?;
     let user = &target.effective.user;
@@ -303,10 +310,17 @@ async fn report_failure(target: &Target<'_>, error: TransportError, report: &mut
             );
             report.fail(DoctorStep::Tls, printable(&error), to_do);
         }
-        error if handshake::accepts_tls(target).await => {
+        _ if handshake::accepts_tls(target).await => {
             pass_steps_before(DoctorStep::Tls, target, report);
-            let (_, to_do) = handshake::plain_http_to_tls(target);
-            report.fail(DoctorStep::Tls, printable(&error), to_do);
+            let (text, to_do) = handshake::plain_http_to_tls(target);
+            report.fail(DoctorStep::Tls, text, to_do);
+        }
+        // Not a malformed response: the server, or something in front of it, closes the connection.
+        TransportError::Http(ref source) if !source.is_parse() => {
+            pass_steps_before(DoctorStep::Tls, target, report);
+            let server = quoted(&target.server());
+            let to_do = format!("check the API server at {server}: it closes connections without a response");
+            report.fail(DoctorStep::Tls, "the server closed the connection without a response", to_do);
         }
         error => {
             pass_steps_before(DoctorStep::Server, target, report);

@@ -184,17 +184,22 @@ fn policy_to_do(error: &ExecError) -> String {
         ExecError::Denied(PolicyDenial::CannotResolve { source, .. }) => {
             format!("install the plugin: {source}")
         }
-        ExecError::PolicyUnreadable { policy, .. } => match &**policy {
-            KubercError::Invalid { path, diagnostics } => {
-                let line = diagnostics.iter().next().map_or(1, |first| first.span.line);
-                format!("fix line {line} of {}; no plugin may run until then", quoted(path))
-            }
-            KubercError::Unreadable { path, .. } => {
-                format!("make {} readable; no plugin may run until then", quoted(path))
-            }
-            KubercError::FlagWhileOff => "remove `--kuberc` or `KUBERC=off`".to_owned(),
-        },
+        ExecError::PolicyUnreadable { policy, .. } => kuberc_to_do(policy),
         other => format!("change the kuberc's allowlist: {other}"),
+    }
+}
+
+/// How to fix a kuberc that cannot be read.
+pub(super) fn kuberc_to_do(error: &KubercError) -> String {
+    match error {
+        KubercError::Invalid { path, diagnostics } => {
+            let line = diagnostics.iter().next().map_or(1, |first| first.span.line);
+            format!("fix line {line} of {}; no plugin may run until then", quoted(path))
+        }
+        KubercError::Unreadable { path, .. } => {
+            format!("make {} readable; no plugin may run until then", quoted(path))
+        }
+        KubercError::FlagWhileOff => "remove `--kuberc` or `KUBERC=off`".to_owned(),
     }
 }
 

@@ -77,7 +77,12 @@ pub(super) async fn explain(
         }
         _ => return None,
     };
-    Some((format!("{} (proxy {address} from {setting})", printable(error)), to_do))
+    let text = printable(error);
+    let origin = match text.contains(&proxy.address) {
+        true => format!("from {setting}"),
+        false => format!("proxy {address} from {setting}"),
+    };
+    Some((format!("{text} ({origin})"), to_do))
 }
 
 /// Whether TLS with the proxy itself fails.

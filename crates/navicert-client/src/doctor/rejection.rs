@@ -38,6 +38,12 @@ impl Sent<'_> {
         self.target.settings.impersonation.is_some()
     }
 
+    /// Whether the credential has a form that no server accepts.
+    pub(super) fn has_known_mistake(&self) -> bool {
+        self.authorization("Basic").is_some()
+            || self.authorization("Bearer").is_some_and(|token| token_mistake(token).is_some())
+    }
+
     /// The `Authorization` header without its scheme, if the scheme is this.
     fn authorization(&self, scheme: &str) -> Option<&str> {
         let header = self.obtained.credential.authorization.as_ref()?.to_str().ok()?;
@@ -135,7 +141,12 @@ async fn explain_credential(sent: &Sent<'_>, prefix: &str) -> (String, String) {
     if sent.authorization("Basic").is_some() {
         return (format!("{prefix}: username and password are not accepted"), no_basic(&user));
     }
-    if credential.authorization.is_none() {
+    if let (None, Some(identity)) = (&credential.authorization, &credential.identity) {
+        let expired = identity.validity().not_after;
+        if expired <= sent.patient.around.clock.now() {
+            let text = format!("{prefix}: the client certificate expired at {expired}");
+            return (text, format!("give user {user} a new client certificate"));
+        }
         if sent.certificate_is_lost().await {
             return lost_certificate(sent, prefix);
         }

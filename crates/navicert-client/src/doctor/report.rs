@@ -151,6 +151,8 @@ pub struct DoctorReport {
     pub results: Vec<StepResult>,
     /// The authenticated user, if the server returned one.
     pub user: Option<UserInfo>,
+    /// Whether a rejected request is explained by what was sent, so that an earlier warning is not the cause.
+    rejection_is_explained: bool,
 }
 
 /// The overall result, which determines the exit code.
@@ -174,16 +176,20 @@ impl DoctorReport {
         self.results.iter().find(|result| result.status == StepStatus::Fail)
     }
 
-    /// The one thing to do. If the server rejects the request, the first earlier warning is the likely cause.
+    /// The one thing to do. If the server rejects the request for an unknown reason, the first earlier warning that can
+    /// explain it is the likely cause.
     pub fn to_do(&self) -> Option<&str> {
-        let warning = || {
-            let worth = |result: &&StepResult| result.status == StepStatus::Warn && result.to_do.is_some();
-            self.results.iter().find(worth)
+        let is_warning = |result: &&StepResult| result.status == StepStatus::Warn && result.to_do.is_some();
+        let is_cause = |result: &&StepResult| {
+            let steps = [DoctorStep::Cluster, DoctorStep::User, DoctorStep::Clock];
+            is_warning(result) && steps.contains(&result.step)
         };
         let result = match self.failure() {
-            Some(failure) if failure.step == DoctorStep::Request => warning().or(Some(failure)),
+            Some(failure) if failure.step == DoctorStep::Request && !self.rejection_is_explained => {
+                self.results.iter().find(is_cause).or(Some(failure))
+            }
             Some(failure) => Some(failure),
-            None => warning(),
+            None => self.results.iter().find(is_warning),
         };
         result.and_then(|result| result.to_do.as_deref())
     }
@@ -231,6 +237,12 @@ impl<'a> ReportBuilder<'a> {
 
     pub(super) fn fail(&mut self, step: DoctorStep, text: impl Into<String>, to_do: impl Into<String>) {
         self.add(step, StepStatus::Fail, text.into(), Some(to_do.into()));
+    }
+
+    /// The request fails for a reason that no earlier warning explains.
+    pub(super) fn fail_request(&mut self, text: impl Into<String>, to_do: impl Into<String>) {
+        self.report.rejection_is_explained = true;
+        self.fail(DoctorStep::Request, text, to_do);
     }
 
     pub(super) fn has_failed(&self) -> bool {

@@ -51,13 +51,17 @@ pub(super) async fn send_request(
             report.set_user(review.user);
         }
         Err(WhoamiError::Rejected { status: StatusCode::UNAUTHORIZED, is_status, .. }) => {
-            let explanation = rejection::explain_unauthorized(&sent, is_status).await;
-            fail(report, explanation);
+            fail_unauthorized(&sent, is_status, report).await;
         }
         Err(WhoamiError::Rejected { message, is_status, .. }) => {
             report_forbidden(&sent, &message, is_status, report).await;
         }
         Err(WhoamiError::NotServed) => check_old_server(&sent, reached, &transport, report).await,
+        Err(WhoamiError::UnexpectedResponse { status: StatusCode::BAD_REQUEST, .. })
+            if reached.server == ServerKind::CertificateRequired =>
+        {
+            fail(report, rejection::explain_alert(&sent, "400 Bad Request"));
+        }
         Err(WhoamiError::UnexpectedResponse { status, message, location }) => {
             fail(report, explain_unexpected(&sent, status, &message, location));
         }
@@ -69,23 +73,26 @@ pub(super) async fn send_request(
 }
 
 fn fail(report: &mut ReportBuilder<'_>, (text, to_do): Explanation) {
-    report.fail(DoctorStep::Request, text, to_do);
+    report.fail_request(text, to_do);
 }
 
-/// Reports the user. Anonymous is an error if a credential was sent, or should have been.
+/// A 401: unless the credential itself explains it, an earlier warning may.
+async fn fail_unauthorized(sent: &Sent<'_>, is_status: bool, report: &mut ReportBuilder<'_>) {
+    let (text, to_do) = rejection::explain_unauthorized(sent, is_status).await;
+    if sent.has_known_mistake() {
+        report.fail_request(text, to_do);
+    } else {
+        report.fail(DoctorStep::Request, text, to_do);
+    }
+}
+
+/// Reports the user. Anonymous is an error: a credential was lost, or there is none, and kubectl asks for one.
 async fn report_user(sent: &Sent<'_>, user: &UserInfo, report: &mut ReportBuilder<'_>) {
     if user.username != ANONYMOUS {
         return report.pass(DoctorStep::Request, describe_user(user));
     }
-    if sent.has_credential() || !sent.effective.user_exists {
-        let explanation = rejection::explain_anonymous(sent).await;
-        return fail(report, explanation);
-    }
-    report.warn(
-        DoctorStep::Request,
-        format!("the server treats you as `{ANONYMOUS}`: no credential was sent"),
-        format!("give user {} a credential", quoted(&sent.effective.user_name)),
-    );
+    let explanation = rejection::explain_anonymous(sent).await;
+    fail(report, explanation);
 }
 
 fn describe_user(user: &UserInfo) -> String {
@@ -150,8 +157,7 @@ async fn check_old_server(
     let text = |name| member(&body, name).and_then(Node::as_str).unwrap_or_default();
     match response.status {
         StatusCode::UNAUTHORIZED => {
-            let explanation = rejection::explain_unauthorized(sent, is_status(&body)).await;
-            fail(report, explanation);
+            fail_unauthorized(sent, is_status(&body), report).await;
         }
         StatusCode::FORBIDDEN => report_forbidden(sent, text("message"), is_status(&body), report).await,
         status if status.is_success() && !text("kind").is_empty() => {

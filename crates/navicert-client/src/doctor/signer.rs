@@ -10,7 +10,7 @@ use navicert_types::external_signer::PROVIDER;
 use super::Patient;
 use super::connection::printable;
 use super::kubeconfig::quoted;
-use super::plugin::ObtainedCredential;
+use super::plugin::{ObtainedCredential, kuberc_to_do};
 use super::report::{DoctorStep, ReportBuilder};
 use crate::credential::{CredentialError, CredentialSource, RequestOrigin, SignerError};
 use crate::kubeconfig::Effective;
@@ -89,9 +89,8 @@ fn explain(effective: &Effective, error: &CredentialError) -> (DoctorStep, Strin
             error.to_string(),
             format!("permit the external signer `{program}`: add the lines above to the kuberc"),
         ),
-        CredentialError::Signer(SignerError::PolicyUnreadable { .. }) => {
-            let text = printable(error);
-            (DoctorStep::Policy, text.clone(), format!("fix the kuberc: {text}"))
+        CredentialError::Signer(SignerError::PolicyUnreadable { policy, .. }) => {
+            (DoctorStep::Policy, printable(error), kuberc_to_do(policy))
         }
         CredentialError::Signer(_) => (
             DoctorStep::Run,

@@ -22,7 +22,7 @@ fn report(statuses: &[(DoctorStep, StepStatus)]) -> DoctorReport {
 
 #[test]
 fn first_failure_is_the_thing_to_do_and_an_earlier_warning_explains_a_rejection() {
-    use DoctorStep::{Clock, Dns, File, Plugin, Policy, Request, User};
+    use DoctorStep::{Authority, Clock, Dns, File, Plugin, Policy, Proxy, Request, Server, User, Versions};
     use StepStatus::{Fail, Warn};
     for (statuses, to_do, conclusion) in [
         (&[][..], None, Conclusion::Healthy),
@@ -32,6 +32,13 @@ fn first_failure_is_the_thing_to_do_and_an_earlier_warning_explains_a_rejection(
         (&[(Policy, Fail)], Some("fix policy"), Conclusion::Denied),
         (&[(Clock, Warn), (Request, Fail)], Some("look at clock"), Conclusion::Rejected),
         (&[(Request, Fail)], Some("fix request"), Conclusion::Rejected),
+        (
+            &[(File, Warn), (Authority, Warn), (Versions, Warn), (Request, Fail)],
+            Some("fix request"),
+            Conclusion::Rejected,
+        ),
+        (&[(Proxy, Fail)], Some("fix proxy"), Conclusion::Unreachable),
+        (&[(Server, Fail), (Plugin, Fail)], Some("fix server"), Conclusion::Rejected),
     ] {
         let report = report(statuses);
         assert_eq!((report.to_do(), report.conclusion()), (to_do, conclusion), "{statuses:?}");

@@ -2,110 +2,19 @@
 //! fix.
 #![expect(clippy::unwrap_used, reason = "helpers of tests; a broken set-up should stop the test")]
 
-use std::path::{Path, PathBuf};
+mod credentials;
+mod handshakes;
+mod nginx;
+mod plugins;
+mod proxies;
+mod servers;
+mod setup;
 
 use navicert_testkit::transcript::check_file;
-use navicert_testkit::{Answer, ApiServer, Ca, Canaries, TestContext};
-use serde_json::{Value, json};
+use navicert_testkit::{Answer, Ca};
+use serde_json::json;
 
-/// `iss` https://issuer.example, `aud` prod, expired in 2023 and good until 2100.
-const EXPIRED: &str = "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJodHRwczovL2lzc3Vlci5leGFtcGxlIiwiYXVkIjpbInByb2QiXSwic3ViIjoiYW5uIiwiZXhwIjoxNzAwMDAwMDAwfQ.c2lnbmF0dXJl";
-const GOOD: &str = "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJodHRwczovL2lzc3Vlci5leGFtcGxlIiwiYXVkIjpbInByb2QiXSwic3ViIjoiYW5uIiwiZXhwIjo0MTAyNDQ0ODAwfQ.c2lnbmF0dXJl";
-const OPAQUE: &str = "canary-unknown-token";
-const KNOWN: &str = "canary-token-of-ann";
-
-/// A server, and a directory with the kubeconfig for it.
-struct Setup {
-    ca: Ca,
-    api: ApiServer,
-    cluster: Value,
-    user: Value,
-}
-
-impl Setup {
-    fn new() -> Self {
-        let ca = Ca::new("cluster root");
-        let api = ApiServer::start(&ca);
-        api.accept_token(KNOWN, "ann", &["developers", "system:authenticated"]);
-        let cluster = json!({"server": api.url(), "certificate-authority": "ca.crt"});
-        Setup { ca, api, cluster, user: json!({"token": KNOWN}) }
-    }
-
-    fn user(mut self, user: Value) -> Self {
-        self.user = user;
-        self
-    }
-
-    /// A plugin that lies beside the kubeconfig; the transcript makes it.
-    fn plugin(self, version: &str) -> Self {
-        self.user(json!({"exec": {
-            "apiVersion": format!("client.authentication.k8s.io/{version}"), "interactiveMode": "Never",
-            "command": "./login", "installHint": "Get it from https://login.example/install.",
-        }}))
-    }
-
-    fn cluster(mut self, field: &str, value: Value) -> Self {
-        self.cluster.as_object_mut().unwrap().insert(field.to_owned(), value);
-        self
-    }
-
-    /// The sandbox, with a kubectl of this minor version.
-    fn context(&self, kubectl: u32) -> TestContext {
-        let config = json!({
-            "current-context": "prod",
-            "contexts": [
-                {"name": "prod", "context": {"cluster": "east", "user": "ann"}},
-                {"name": "stray", "context": {"cluster": "west", "user": "ann"}},
-            ],
-            "clusters": [{"name": "east", "cluster": self.cluster}],
-            "users": [{"name": "ann", "user": self.user}],
-        });
-        context(kubectl)
-            .file("config", &config.to_string())
-            .file("ca.crt", &self.ca.pem())
-            .variable("KUBECONFIG", "config")
-    }
-}
-
-fn context(kubectl: u32) -> TestContext {
-    let context = TestContext::new().program("navicert", env!("CARGO_BIN_EXE_navicert"));
-    let program = context.home().join("kubectl");
-    let version = json!({"clientVersion": {
-        "major": "1", "minor": kubectl.to_string(), "gitVersion": format!("v1.{kubectl}.0"),
-    }});
-    std::fs::write(&program, format!("#!/bin/sh\necho '{version}'\n")).unwrap();
-    make_executable(&program);
-    context.program("kubectl", &program).filter(r"\d+ days", "[N] days")
-}
-
-fn make_executable(path: &Path) {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
-}
-
-fn page(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts/doctor").join(format!("{name}.md"))
-}
-
-/// Checks the page, which says what is printed; it holds no secret, and ends with one line that begins so.
-fn check(name: &str, ending: &str, context: TestContext) {
-    check_file(&page(name), context);
-    let text = std::fs::read_to_string(page(name)).unwrap();
-    let mut canaries = Canaries::new();
-    for (name, secret) in [("expired", EXPIRED), ("good", GOOD), ("opaque", OPAQUE), ("known", KNOWN)] {
-        canaries.adopt(name, secret.as_bytes());
-    }
-    let printed = text.rsplit_once("```console\n").unwrap().1;
-    canaries.assert_absent(name, printed.as_bytes());
-    let is_mark = |line: &str| line.starts_with("[stderr]") || line.starts_with("[exit") || line == "```";
-    let last = printed.lines().take_while(|line| !is_mark(line)).last().unwrap();
-    assert!(last.starts_with(ending), "{name} ends with: {last}");
-}
-
-/// A broken setup: the last line is the fix.
-fn check_broken(name: &str, context: TestContext) {
-    check(name, "to do: ", context);
-}
+use setup::{EXPIRED, GOOD, KNOWN, OPAQUE, Setup, check, check_broken, context, make_executable, page};
 
 #[test]
 fn working_context_has_no_problems() {
