@@ -1,15 +1,36 @@
-//! Tells the binary which commit it was built from, for `navicert --version`.
+//! Tells the binary which commit it was built from, for `navicert --version`, and links the unwinder into it.
 //!
 //! Reads git's files instead of running git: nothing has to be installed, and a source archive simply has no commit.
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
 
 fn main() {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let commit = head_commit(&workspace).unwrap_or_else(|| "unknown commit".to_owned());
     let short: String = commit.chars().take(if commit.contains(' ') { 40 } else { 12 }).collect();
     println!("cargo::rustc-env=NAVICERT_COMMIT={short}");
+    if has_static_unwinder() {
+        println!("cargo::rustc-link-lib=static:-bundle=gcc_eh");
+    }
+}
+
+/// Whether the C compiler has its unwinder as an archive. Without `libgcc_s.so.1`, a tenth of the time to start is saved:
+/// there is one library less to load, and its initialization asks the processor for features that are not used.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a build script's arguments are environment variables, and it may run the compiler"
+)]
+fn has_static_unwinder() -> bool {
+    let variable = |name: &str| env::var(name).unwrap_or_default();
+    let is_gnu = variable("CARGO_CFG_TARGET_OS") == "linux" && variable("CARGO_CFG_TARGET_ENV") == "gnu";
+    if !is_gnu || variable("HOST") != variable("TARGET") {
+        return false;
+    }
+    let answer = Command::new("cc").arg("-print-file-name=libgcc_eh.a").output();
+    // An unknown file is answered with its bare name.
+    answer.is_ok_and(|answer| answer.stdout.starts_with(b"/"))
 }
 
 /// The commit that `HEAD` names, through a branch (loose or packed) and through a linked work tree.

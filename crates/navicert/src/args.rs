@@ -94,7 +94,10 @@ pub(crate) enum Profile {
     Hardened,
 }
 
+// Arguments of a verb are defined when it is used. Its description is the one here: a doc comment on a struct of
+// arguments would replace it.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Verb {
     /// Run a command through a local gateway that adds the credential
     #[command(after_help = run::RUN_HELP)]
@@ -153,6 +156,7 @@ The last line says what to fix first. A credential plugin is run if the server i
 }
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum KubeconfigVerb {
     /// Print the merged kubeconfig with secrets redacted
     View(Box<ViewArgs>),
@@ -196,9 +200,9 @@ pub(crate) struct CheckArgs {
     pub(crate) all_contexts: bool,
 }
 
-/// Cluster and user to connect with, by kubectl's flag names.
-///
-/// There is no `--token` and no `--password`: command lines are visible to every user of the machine.
+// Cluster and user to connect with, by kubectl's flag names.
+//
+// There is no `--token` and no `--password`: command lines are visible to every user of the machine.
 // C146
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Connection")]
@@ -283,6 +287,8 @@ fn key_and_value(text: &str) -> Result<(String, String), String> {
 mod tests {
     use std::ffi::OsString;
 
+    use clap::Command;
+
     use super::{definition, program_name};
 
     #[test]
@@ -305,14 +311,38 @@ mod tests {
     }
 
     #[test]
+    fn verbs_keep_their_description_when_their_arguments_are_defined() {
+        fn descriptions(command: &Command) -> Vec<(String, String)> {
+            let own = |verb: &Command| verb.get_about().map(ToString::to_string).unwrap_or_default();
+            let verbs = command.get_subcommands();
+            verbs
+                .flat_map(|verb| [vec![(verb.get_name().to_owned(), own(verb))], descriptions(verb)].concat())
+                .collect()
+        }
+        let before = descriptions(&definition());
+        let mut built = definition();
+        built.build();
+        let after = descriptions(&built);
+        assert!(before.len() > 30, "{before:?}");
+        for verb in &before {
+            assert!(!verb.1.is_empty() && after.contains(verb), "{verb:?} is not in {after:?}");
+        }
+    }
+
+    #[test]
     fn no_flag_takes_a_secret() {
-        let mut commands = vec![definition()];
+        let mut definition = definition();
+        // Arguments of verbs are defined when the verb is built.
+        definition.build();
+        let (mut commands, mut flags) = (vec![definition], 0_usize);
         while let Some(command) = commands.pop() {
             for argument in command.get_arguments() {
                 let name = argument.get_long().unwrap_or_default();
                 assert!(!["token", "password", "pin"].contains(&name), "--{name} on {}", command.get_name());
+                flags += usize::from(!name.is_empty());
             }
             commands.extend(command.get_subcommands().cloned());
         }
+        assert!(flags > 100, "only {flags} flags were looked at");
     }
 }

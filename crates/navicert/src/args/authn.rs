@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use super::Profile;
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum AuthnVerb {
     /// Check an AuthenticationConfiguration and report every problem
     Check(CheckArgs),
@@ -20,7 +21,7 @@ pub(crate) enum AuthnVerb {
     Migrate(MigrateArgs),
 }
 
-/// Flags of every verb: the profile and the NavicertConfiguration file.
+// Flags of every verb: the profile and the NavicertConfiguration file.
 #[derive(Debug, Args)]
 pub(crate) struct SettingsArgs {
     /// Rules to apply: `kube` decides exactly as kube-apiserver

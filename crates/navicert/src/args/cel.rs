@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::Profile;
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum CelVerb {
     /// Compile an expression and print its type
     Check(CheckArgs),

@@ -32,7 +32,7 @@ pub(crate) struct DoctorArgs {
     pub(crate) plugins: PluginArgs,
 }
 
-/// Policy for credential plugins.
+// Policy for credential plugins.
 #[derive(Debug, Default, Args)]
 pub(crate) struct PluginArgs {
     /// Kuberc file with the plugin policy, instead of `KUBERC` or `~/.kube/kuberc`

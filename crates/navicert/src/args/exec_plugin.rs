@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand, ValueEnum};
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum ExecPluginVerb {
     /// Run a credential plugin as clients do and report every rule it violates
     #[command(after_help = "\

@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 use super::Profile;
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum ImageVerb {
     /// Print the credentials a kubelet would use to pull an image
     Get(GetArgs),
@@ -33,7 +34,7 @@ pub(crate) enum ImageVerb {
     Metrics(MetricsArgs),
 }
 
-/// Credential providers, with the kubelet's flag names.
+// Credential providers, with the kubelet's flag names.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Providers")]
 pub(crate) struct ProviderArgs {
@@ -50,7 +51,7 @@ pub(crate) struct ProviderArgs {
     pub(crate) profile: Option<Profile>,
 }
 
-/// Service account to pull as, for providers with `tokenAttributes`.
+// Service account to pull as, for providers with `tokenAttributes`.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Service account")]
 pub(crate) struct AccountArgs {

@@ -44,7 +44,7 @@ pub(crate) struct GatewayArgs {
     pub(crate) access: AccessArgs,
 }
 
-/// Cluster a gateway gives access to, and what it allows.
+// Cluster a gateway gives access to, and what it allows.
 #[derive(Debug, Args)]
 pub(crate) struct AccessArgs {
     #[command(flatten)]

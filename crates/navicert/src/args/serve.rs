@@ -34,6 +34,7 @@ pub(crate) struct ServeArgs {
 }
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum ServerVerb {
     /// Authentication webhook for API servers (TokenReview), nginx (auth_request) and Envoy (ext_authz)
     Webhook(Box<WebhookArgs>),
@@ -95,7 +96,7 @@ pub(crate) enum ProxyMode {
     RequestHeader,
 }
 
-/// Issuers and the rules for their tokens.
+// Issuers and the rules for their tokens.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Authentication")]
 pub(crate) struct FilesArgs {
@@ -115,7 +116,7 @@ pub(crate) struct FilesArgs {
     pub(crate) oidc: OidcArgs,
 }
 
-/// kube-apiserver's `--oidc-*` flags, mutually exclusive with `--authentication-config`.
+// kube-apiserver's `--oidc-*` flags, mutually exclusive with `--authentication-config`.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Authentication by kube-apiserver's flags (instead of a file)")]
 pub(crate) struct OidcArgs {
@@ -175,7 +176,7 @@ impl OidcArgs {
     }
 }
 
-/// Flags of every server. They override `servers` of the NavicertConfiguration.
+// Flags of every server. They override `servers` of the NavicertConfiguration.
 #[derive(Debug, Args)]
 pub(crate) struct SharedArgs {
     #[command(flatten)]
@@ -233,7 +234,7 @@ pub(crate) struct ListenerArgs {
     pub(crate) shutdown_grace: Option<Duration>,
 }
 
-/// Clients allowed to call the webhook: an open webhook lets an attacker test stolen tokens.
+// Clients allowed to call the webhook: an open webhook lets an attacker test stolen tokens.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Client authentication")]
 pub(crate) struct ClientAuthArgs {
@@ -254,7 +255,7 @@ pub(crate) struct ClientAuthArgs {
     pub(crate) allow_any_caller: bool,
 }
 
-/// Kubeconfig for kube-apiserver's `--authentication-token-webhook-config-file`.
+// Kubeconfig for kube-apiserver's `--authentication-token-webhook-config-file`.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Kubeconfig for the API server")]
 pub(crate) struct KubeconfigArgs {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum SignerVerb {
     /// List tokens with their keys, certificates and signature schemes, and the kubeconfig lines to use them
     #[command(after_help = "\
