@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use navicert_client::ConfigErrorClass;
+
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -39,6 +41,16 @@ impl Exit {
             Exit::Denied => 5,
             Exit::Bug => 70,
             Exit::Child(code) => code,
+        }
+    }
+}
+
+/// The same for every verb that needs a client.
+impl From<ConfigErrorClass> for Exit {
+    fn from(class: ConfigErrorClass) -> Exit {
+        match class {
+            ConfigErrorClass::PolicyDenied => Exit::Denied,
+            _ => Exit::BadInput,
         }
     }
 }

@@ -16,10 +16,10 @@ mod output;
 use std::panic;
 use std::process::ExitCode;
 
-use crate::args::{Cli, Verb};
+use crate::args::{Cli, Format, Verb};
 use crate::env::Environment;
 use crate::exit::Exit;
-use crate::output::{Failure, Output};
+use crate::output::{Failure, Output, config_report, error_object};
 
 fn main() -> ExitCode {
     redact_panic_messages();
@@ -27,7 +27,13 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
-    let exit = panic::catch_unwind(|| run(cli)).unwrap_or(Exit::Bug);
+    let format = cli.output;
+    let exit = panic::catch_unwind(|| run(cli)).unwrap_or_else(|_| {
+        if format == Format::Json {
+            print_error_object(Exit::Bug, "internal error in navicert");
+        }
+        Exit::Bug
+    });
     exit.into()
 }
 
@@ -50,23 +56,37 @@ fn run(cli: Cli) -> Exit {
         Verb::Serve(args) => command::serve::run(&args, &environment, &mut output),
         Verb::Completions { shell } => command::completions::run(shell, &mut output),
         Verb::Man { dir } => command::man::run(dir.as_deref(), &mut output),
+        Verb::Version => command::version::run(&mut output),
+        Verb::CompleteNames(args) => command::completions::names(&args, &environment, &mut output),
+        // `Cli::read` has turned it into the help of its verb.
+        Verb::Help { .. } => Ok(Exit::Done),
     };
-    match result {
+    let exit = match result {
         Ok(exit) => exit,
         // The reader closed the pipe, as in `navicert … | head`.
         Err(Failure::OutputClosed) => Exit::Done,
         Err(Failure::AlreadyReported(exit)) => exit,
+        Err(Failure::Config(errors)) => config_report::print_errors(&errors, &mut output),
         Err(Failure::Message { exit, text }) => {
             output.error(&text);
             exit
         }
-    }
+    };
+    output.finish(exit);
+    exit
 }
 
 /// Help and version go to stdout with exit code 0; anything else is a usage error.
 fn usage(error: &clap::Error) -> ExitCode {
     let _ = error.print();
+    if error.use_stderr() && args::requests_json(std::env::args_os()) {
+        print_error_object(Exit::Usage, &args::usage_message(error));
+    }
     if error.use_stderr() { Exit::Usage.into() } else { Exit::Done.into() }
+}
+
+fn print_error_object(exit: Exit, message: &str) {
+    let _ = Output::new(Format::Json).json(&error_object(exit, &[message.to_owned()]));
 }
 
 /// Prints only the location of a panic: its message may quote a secret.

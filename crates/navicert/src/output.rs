@@ -1,20 +1,30 @@
 //! Output of the verbs: results on standard output, errors and warnings on standard error.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 
 use anstream::AutoStream;
-use serde_json::Value;
+use navicert_client::ConfigErrors;
+use serde_json::{Value, json};
 
 use crate::args::Format;
 use crate::exit::Exit;
 
+pub(crate) mod config_report;
 pub(crate) mod snippet;
+
+/// Maximum number of errors, and of warnings, printed with their source lines. A file with one systematic mistake has
+/// thousands of them.
+const MAX_SNIPPETS: usize = 20;
+/// Maximum number of messages in the error object.
+const MAX_DETAILS: usize = 100;
 
 /// Why a verb failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// A message for standard error that names the file, the field and the fix.
     Message { exit: Exit, text: String },
+    /// No client can be built.
+    Config(Box<ConfigErrors>),
     /// The verb has already printed the errors.
     AlreadyReported(Exit),
     /// The reader of standard output closed it.
@@ -25,6 +35,12 @@ impl Failure {
     /// An input file is invalid.
     pub(crate) fn bad_input(text: impl Into<String>) -> Self {
         Failure::Message { exit: Exit::BadInput, text: text.into() }
+    }
+}
+
+impl From<ConfigErrors> for Failure {
+    fn from(errors: ConfigErrors) -> Self {
+        Failure::Config(Box::new(errors))
     }
 }
 
@@ -42,12 +58,31 @@ pub(crate) struct Output {
     format: Format,
     out: AutoStream<io::Stdout>,
     err: AutoStream<io::Stderr>,
+    /// Whether anything was printed on standard output.
+    has_result: bool,
+    /// Errors printed so far, for the error object of `-o json`.
+    errors: Vec<String>,
+    snippets: SnippetCount,
+}
+
+/// Number of snippets, printed or not.
+#[derive(Clone, Copy, Default)]
+struct SnippetCount {
+    errors: usize,
+    warnings: usize,
 }
 
 impl Output {
     /// Standard output and error, coloured only on terminals.
     pub(crate) fn new(format: Format) -> Self {
-        Output { format, out: AutoStream::auto(io::stdout()), err: AutoStream::auto(io::stderr()) }
+        Output {
+            format,
+            out: AutoStream::auto(io::stdout()),
+            err: AutoStream::auto(io::stderr()),
+            has_result: false,
+            errors: Vec::new(),
+            snippets: SnippetCount::default(),
+        }
     }
 
     /// Whether `-o json` was requested.
@@ -57,12 +92,14 @@ impl Output {
 
     /// Prints a result as text.
     pub(crate) fn text(&mut self, text: &str) -> Result<(), Failure> {
+        self.has_result |= !text.is_empty();
         self.out.write_all(text.as_bytes())?;
         Ok(self.out.flush()?)
     }
 
     /// Prints a result as bytes, without stripping anything.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.has_result |= !bytes.is_empty();
         let mut out = io::stdout().lock();
         out.write_all(bytes)?;
         Ok(out.flush()?)
@@ -80,6 +117,7 @@ impl Output {
 
     /// Prints an error.
     pub(crate) fn error(&mut self, text: &str) {
+        self.record_error(text);
         self.note(&format!("{}error:{} {text}", style::ERROR, style::END));
     }
 
@@ -88,10 +126,55 @@ impl Output {
         self.note(&format!("{}warning:{} {text}", style::WARNING, style::END));
     }
 
-    /// Replaces the current line of the terminal on standard error; empty text clears it.
+    /// Prints a problem with its source line, or only counts it once too many have been printed.
+    fn snippet(&mut self, is_error: bool, message: impl FnOnce() -> String, render: impl FnOnce() -> String) {
+        let count = if is_error { &mut self.snippets.errors } else { &mut self.snippets.warnings };
+        *count += 1;
+        if *count <= MAX_SNIPPETS {
+            self.note(&render());
+        }
+        if is_error && self.is_json() {
+            self.record_error(&message());
+        }
+    }
+
+    /// Prints one of many errors, or only counts it once too many have been printed.
+    pub(crate) fn listed_error(&mut self, text: &str) {
+        self.snippet(true, || text.to_owned(), || format!("{}error:{} {text}", style::ERROR, style::END));
+    }
+
+    fn record_error(&mut self, text: &str) {
+        if self.is_json() && self.errors.len() < MAX_DETAILS {
+            self.errors.push(text.to_owned());
+        }
+    }
+
+    /// Ends the output: says how many problems were left out and, with `-o json`, prints the error object if the verb failed
+    /// without a result.
+    pub(crate) fn finish(&mut self, exit: Exit) {
+        let hidden = |count: usize| count.saturating_sub(MAX_SNIPPETS);
+        let SnippetCount { errors, warnings } = self.snippets;
+        for (count, what) in [(hidden(errors), "error"), (hidden(warnings), "warning")] {
+            let plural = if count == 1 { "" } else { "s" };
+            if count > 0 {
+                self.note(&format!("and {count} more {what}{plural}"));
+            }
+        }
+        let has_failed = !matches!(exit, Exit::Done | Exit::Child(_));
+        if self.is_json() && has_failed && !self.has_result {
+            let object = error_object(exit, &self.errors);
+            // A closed standard output leaves no reader to tell.
+            let _ = self.json(&object);
+        }
+    }
+
+    /// Shows on a terminal what is being done, in place of the text shown before; an empty text removes it. Never part of
+    /// what a pipe or a file receives.
     pub(crate) fn progress(&mut self, text: &str) {
-        let _ = write!(self.err, "\r\u{1b}[K{text}");
-        let _ = self.err.flush();
+        if io::stderr().is_terminal() && !self.is_json() {
+            let _ = write!(io::stderr(), "\r\u{1b}[K{text}");
+            let _ = io::stderr().flush();
+        }
     }
 
     /// Prints a formatted block on standard error, such as an annotated snippet.
@@ -99,6 +182,26 @@ impl Output {
         // A closed standard error leaves no place to report the failure.
         let _ = writeln!(self.err, "{text}");
     }
+}
+
+/// The result of a failed verb with `-o json`. The message is the first error; all are in `details` if there are several.
+pub(crate) fn error_object(exit: Exit, messages: &[String]) -> Value {
+    let class = match exit {
+        Exit::Done | Exit::No | Exit::Child(_) => "failure",
+        Exit::Usage => "usage",
+        Exit::BadInput => "invalid-input",
+        Exit::Unreachable => "unreachable",
+        Exit::Denied => "denied",
+        Exit::Bug => "internal",
+    };
+    let message = messages.first().map_or("failed; see standard error", String::as_str);
+    let message = anstream::adapter::strip_str(message).to_string();
+    let mut error = json!({"message": message, "class": class, "exitCode": exit.number()});
+    if let (Some(members), true) = (error.as_object_mut(), messages.len() > 1) {
+        let details = messages.iter().map(|text| anstream::adapter::strip_str(text).to_string());
+        members.insert("details".to_owned(), details.collect());
+    }
+    json!({ "error": error })
 }
 
 /// Escapes DEL in JSON text, because stripping colours removes it. DEL can only occur inside a JSON string.
@@ -113,4 +216,16 @@ pub(crate) mod style {
     pub(crate) const FAINT: &str = "\u{1b}[2m";
     pub(crate) const WARNING: &str = "\u{1b}[1;33m";
     pub(crate) const END: &str = "\u{1b}[0m";
+
+    /// A verdict (`PASS`, `WARN`, `FAIL`, `SKIP`) in its colour: one palette for every verb that prints steps.
+    pub(crate) fn verdict(verdict: impl std::fmt::Display) -> String {
+        let word = verdict.to_string();
+        let colour = match word.as_str() {
+            "PASS" => GOOD,
+            "WARN" => WARNING,
+            "FAIL" => ERROR,
+            _ => FAINT,
+        };
+        format!("{colour}{word}{END}")
+    }
 }

@@ -200,5 +200,5 @@ fn kuberc_policy_applies_to_image_lookups() {
     fs::write(fixture.path(".kube/kuberc"), kuberc).unwrap();
     let outcome = fixture.ask("get", &["--service-account", "team/builder"]);
     let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
-    assert!(outcome.code() == Some(1) && said.to_lowercase().contains("denyall"), "{said}");
+    assert!(outcome.code() == Some(5) && said.to_lowercase().contains("denyall"), "{said}");
 }

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use navicert_types::error_chain;
 use navicert_types::tree::Span;
 
+use super::options::suggestion;
 use super::problem::Problem;
-use crate::kubeconfig::{KubeconfigText, ValidationError};
+use crate::kubeconfig::{KubeconfigText, MergedKubeconfig, ValidationError};
 
 /// Every problem that prevents building a client. Never empty.
 #[derive(Debug)]
@@ -92,6 +93,12 @@ impl ConfigErrors {
     /// For a failure without a reported problem, which does not happen.
     pub(crate) fn unknown() -> Self {
         ConfigErrors(vec![ConfigError::new(ValidationError::NoConfiguration)])
+    }
+
+    /// A missing entry, with the existing ones as help.
+    pub(crate) fn missing_entry(error: ValidationError, merged: &MergedKubeconfig) -> Self {
+        let help = suggestion(merged, &error);
+        ConfigErrors(vec![ConfigError::new(error).with_help(help)])
     }
 
     /// The problems, most important first.

@@ -24,15 +24,6 @@ impl MergedKubeconfig {
         self.config_location((kind, name_of(kind, effective), fields))
     }
 
-    /// The location of the plugin or signer of the selected user.
-    pub(super) fn locate_program(&self, effective: &Effective) -> Option<ConfigLocation> {
-        let fields: &'static [&'static str] = match effective.user.exec {
-            Some(_) => &["exec", "command"],
-            None => &["auth-provider", "config", "pathExec"],
-        };
-        self.config_location((EntryKind::User, &effective.user_name, fields))
-    }
-
     /// The location of a warning.
     pub(super) fn locate_warning(
         &self,
@@ -102,12 +93,9 @@ fn client_field(
     let (cluster, user) = (&effective.cluster, &effective.user);
     Some(match problem {
         ClientProblem::Server { .. } => (EntryKind::Cluster, &["server"]),
-        ClientProblem::ServerName(_) if cluster.tls_server_name.is_empty() => {
-            (EntryKind::Cluster, &["server"])
-        }
         ClientProblem::ServerName(_) => (EntryKind::Cluster, &["tls-server-name"]),
         ClientProblem::Proxy { .. } => (EntryKind::Cluster, &["proxy-url"]),
-        ClientProblem::ProxyEnvironment(_) => return None,
+        ClientProblem::ProxyEnvironment { .. } => return None,
         ClientProblem::AuthorityAndInsecure => (EntryKind::Cluster, &["insecure-skip-tls-verify"]),
         ClientProblem::NoAuthority { .. } | ClientProblem::InvalidAuthority => {
             match cluster.certificate_authority_data.is_empty() {

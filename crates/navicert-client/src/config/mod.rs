@@ -14,6 +14,7 @@ mod error;
 mod location;
 mod options;
 mod problem;
+mod report;
 mod transport;
 mod warning;
 
@@ -33,8 +34,10 @@ use crate::transport::TransportSettings;
 pub(crate) use credential::{CredentialPlan, CredentialReader};
 pub use error::{ConfigError, ConfigErrorClass, ConfigErrorStage, ConfigErrors, ConfigLocation};
 pub use options::ConfigOptions;
-pub(crate) use problem::ClientProblem;
+pub(crate) use problem::{ClientProblem, Problem};
+pub use report::ConfigReport;
 pub use warning::ConfigWarning;
+pub(crate) use warning::WarningKind;
 
 /// A configuration that a client can be built from: server, trust, proxy, credential and namespace.
 #[derive(Clone)]
@@ -78,7 +81,8 @@ impl Config {
 
     /// Options that start with the environment of this process.
     pub fn options() -> ConfigOptions {
-        ConfigOptions::new()
+        let current_dir = std::env::current_dir().unwrap_or_else(|_| "/".into());
+        ConfigOptions::new(options::process_environment(), current_dir)
     }
 
     /// The selected context's name, if there is one.

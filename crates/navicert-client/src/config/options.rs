@@ -13,6 +13,7 @@ use super::Config;
 use super::credential::{CredentialPlan, CredentialReader};
 use super::error::{ConfigError, ConfigErrorClass, ConfigErrorStage, ConfigErrors, ConfigLocation};
 use super::problem::{ClientProblem, Problem};
+use super::report::ConfigReport;
 use super::transport::TransportReader;
 use super::warning::{ConfigWarning, warnings};
 use crate::credential::{CredentialError, ExternalSigner, SharedFiles};
@@ -55,27 +56,15 @@ pub struct ConfigOptions {
     allow_pin: bool,
 }
 
-/// Everything that is known after resolving, usable or not.
-pub(crate) struct Resolution {
-    /// The selection, if the requested entries exist.
-    pub(crate) effective: Option<Effective>,
-    /// The configuration, if at most the policy prevents using it.
-    pub(crate) config: Option<Config>,
-    pub(crate) errors: Vec<ConfigError>,
-    pub(crate) warnings: Vec<ConfigWarning>,
-    /// Whether the pod's service account is used.
-    pub(crate) in_cluster: bool,
-}
-
 impl ConfigOptions {
-    /// The environment and working directory of this process, the system's files and clock; every plugin is permitted.
-    pub(super) fn new() -> Self {
+    /// An environment and a working directory; the system's files and clock. Every plugin is permitted.
+    pub fn new(environment: Environment, current_dir: impl Into<PathBuf>) -> Self {
         ConfigOptions {
             kubeconfig: None,
             sources: None,
             overrides: Overrides::default(),
-            environment: process_environment(),
-            current_dir: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
+            environment,
+            current_dir: current_dir.into(),
             files: Arc::new(OsFileSystem),
             clock: Arc::new(SystemClock),
             pod: None,
@@ -219,12 +208,7 @@ impl ConfigOptions {
     /// # Errors
     /// [`ConfigErrors`]: every problem of the selected context.
     pub fn resolve_in(&self, merged: &MergedKubeconfig) -> Result<Config, ConfigErrors> {
-        let resolution = self.resolution(merged);
-        match (ConfigErrors::new(resolution.errors), resolution.config) {
-            (None, Some(config)) => Ok(config),
-            (Some(errors), _) => Err(errors),
-            (None, None) => Err(ConfigErrors::unknown()),
-        }
+        self.report(merged).into_result()
     }
 
     /// The files that would be loaded.
@@ -239,9 +223,10 @@ impl ConfigOptions {
         kubeconfig::load(&self.located(), &self.current_dir, &*self.files)
     }
 
-    /// Resolves as far as possible. Without a kubeconfig, the pod's service account is used.
+    /// Like [`resolve_in`](ConfigOptions::resolve_in), with what is known about a configuration that is not usable. Without
+    /// a kubeconfig, the pod's service account is used.
     // C190
-    pub(crate) fn resolution(&self, merged: &MergedKubeconfig) -> Resolution {
+    pub fn report(&self, merged: &MergedKubeconfig) -> ConfigReport {
         if merged.origins().is_empty()
             && let Some(effective) =
                 in_cluster::configuration(&self.pod_environment(), &self.overrides, &*self.files)
@@ -252,15 +237,14 @@ impl ConfigOptions {
             Ok(effective) => self.check(merged, effective, false),
             Err(error) => {
                 let help = suggestion(merged, &error);
-                let error = ConfigError::new(error).with_help(help);
-                let (effective, config, warnings) = (None, None, Vec::new());
-                Resolution { effective, config, errors: vec![error], warnings, in_cluster: false }
+                let errors = vec![ConfigError::new(error).with_help(help)];
+                ConfigReport { errors, ..ConfigReport::default() }
             }
         }
     }
 
     /// Validates the selection as kubectl does, then reads everything that a client needs.
-    fn check(&self, merged: &MergedKubeconfig, effective: Effective, in_cluster: bool) -> Resolution {
+    fn check(&self, merged: &MergedKubeconfig, effective: Effective, in_cluster: bool) -> ConfigReport {
         let mut errors: Vec<ConfigError> = Vec::new();
         for error in kubeconfig::validate(&effective, &*self.files) {
             let (location, help) = (merged.locate_validation_error(&error), suggestion(merged, &error));
@@ -285,16 +269,16 @@ impl ConfigOptions {
         }));
         let is_usable = errors.is_empty();
         if let (true, Some(plan)) = (is_usable, &plan) {
-            errors.extend(
-                self.denial(plan).map(|error| {
-                    ConfigError::new(Problem::Denied(error)).at(merged.locate_program(&effective))
-                }),
-            );
+            errors.extend(self.denial(plan).map(|error| ConfigError::new(Problem::Denied(error))));
         }
         let warnings: Vec<ConfigWarning> = warnings(&effective)
             .into_iter()
             .map(|kind| ConfigWarning { location: merged.locate_warning(&kind, &effective), kind })
             .collect();
+        let plugin = match &plan {
+            Some(CredentialPlan::Exec(plugin)) => Some(plugin.clone()),
+            _ => None,
+        };
         let config = match (is_usable, settings, plan) {
             (true, Some(mut transport), Some(credential)) => {
                 transport.impersonation = impersonation;
@@ -312,7 +296,7 @@ impl ConfigOptions {
             }
             _ => None,
         };
-        Resolution { effective: Some(effective), config, errors, warnings, in_cluster }
+        ConfigReport { effective: Some(effective), config, errors, warnings, in_cluster, plugin }
     }
 
     fn credential(&self, effective: &Effective, problems: &mut Vec<ClientProblem>) -> CredentialPlan {
@@ -381,7 +365,7 @@ impl fmt::Debug for ConfigOptions {
     clippy::disallowed_methods,
     reason = "the default of the options; programs can pass another environment"
 )]
-fn process_environment() -> Environment {
+pub(super) fn process_environment() -> Environment {
     std::env::vars_os().collect()
 }
 
@@ -405,7 +389,7 @@ fn file_errors(error: KubeconfigFileError) -> Vec<ConfigError> {
 }
 
 /// The entries that exist instead of the missing one.
-fn suggestion(merged: &MergedKubeconfig, error: &kubeconfig::ValidationError) -> Option<String> {
+pub(super) fn suggestion(merged: &MergedKubeconfig, error: &kubeconfig::ValidationError) -> Option<String> {
     const MAX_LISTED: usize = 8;
     use kubeconfig::ValidationError as E;
     let config = &merged.config;
@@ -415,7 +399,7 @@ fn suggestion(merged: &MergedKubeconfig, error: &kubeconfig::ValidationError) ->
         }
         E::NoSuchUser(_) => ("user", config.users.iter().map(|entry| entry.name.as_str()).collect()),
         E::NoSuchCluster(_) => ("cluster", config.clusters.iter().map(|entry| entry.name.as_str()).collect()),
-        E::NoConfiguration if !config.contexts.is_empty() => {
+        E::NoConfiguration if !merged.origins().is_empty() => {
             ("context", config.contexts.iter().map(|entry| entry.name.as_str()).collect())
         }
         _ => return None,

@@ -37,8 +37,8 @@ pub(crate) enum ClientProblem {
     ServerName(String),
     #[error("invalid 'proxy-url' {url:?} for cluster {cluster:?}")]
     Proxy { url: String, cluster: String, source: ProxyError },
-    #[error("invalid proxy in the environment")]
-    ProxyEnvironment(#[source] ProxyError),
+    #[error("invalid proxy in {variable}")]
+    ProxyEnvironment { variable: &'static str, source: ProxyError },
     #[error("specifying a root certificates file with the insecure flag is not allowed")]
     AuthorityAndInsecure,
     #[error("missing PEM certificate in certificate-authority")]
@@ -185,7 +185,7 @@ fn validation_class(error: &ValidationError) -> Class {
 fn client_class(problem: &ClientProblem) -> Class {
     match problem {
         ClientProblem::Server { .. } | ClientProblem::ServerName(_) => Class::Server,
-        ClientProblem::Proxy { .. } | ClientProblem::ProxyEnvironment(_) => Class::Proxy,
+        ClientProblem::Proxy { .. } | ClientProblem::ProxyEnvironment { .. } => Class::Proxy,
         ClientProblem::AuthorityAndInsecure
         | ClientProblem::NoAuthority { .. }
         | ClientProblem::InvalidAuthority => Class::Authority,
@@ -212,7 +212,7 @@ fn client_stage(problem: &ClientProblem) -> Stage {
         ClientProblem::Server { stage, .. } => *stage,
         ClientProblem::ServerName(_)
         | ClientProblem::Proxy { .. }
-        | ClientProblem::ProxyEnvironment(_)
+        | ClientProblem::ProxyEnvironment { .. }
         | ClientProblem::Impersonation(_)
         | ClientProblem::Token
         | ClientProblem::Basic
@@ -261,7 +261,10 @@ fn client_help(problem: &ClientProblem) -> Option<&'static str> {
     Some(match problem {
         ClientProblem::Server { .. } => "write the server as https://host:port",
         ClientProblem::Proxy { .. } => "write the proxy as http://host:port, https://… or socks5://…",
-        ClientProblem::ProxyEnvironment(_) => "correct HTTPS_PROXY or HTTP_PROXY, or unset it",
+        ClientProblem::ProxyEnvironment { .. } => {
+            "write the proxy as http://host:port, https://… or socks5://…, or unset the variable"
+        }
+        ClientProblem::ServerName(_) => "write the name that the server's certificate is valid for",
         ClientProblem::AuthorityAndInsecure => "remove `insecure-skip-tls-verify`",
         ClientProblem::NoAuthority { encoded_twice: true } => {
             "the certificate is encoded in base64 twice; decode it once"

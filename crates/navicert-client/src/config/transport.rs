@@ -75,8 +75,15 @@ impl TransportReader<'_> {
             return Some(ClientProblem::Server { server: server(), reason, stage: Stage::Build });
         }
         let reason = match settings.proxy_in_use().err()? {
-            BuildError::Proxy(source) => return Some(ClientProblem::ProxyEnvironment(source)),
-            BuildError::ServerName(name) => return Some(ClientProblem::ServerName(name)),
+            BuildError::Proxy(source) => {
+                let variable = if self.effective.is_https() { "HTTPS_PROXY" } else { "HTTP_PROXY" };
+                return Some(ClientProblem::ProxyEnvironment { variable, source });
+            }
+            BuildError::ServerName(name) if !settings.tls_server_name.is_empty() => {
+                return Some(ClientProblem::ServerName(name));
+            }
+            BuildError::ServerName(_) => "the host is neither a DNS name nor an IP address".to_owned(),
+            BuildError::Uri(_) => "the host contains characters that are not allowed".to_owned(),
             BuildError::Server(reason) => reason,
             other => other.to_string(),
         };

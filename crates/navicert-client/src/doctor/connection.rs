@@ -71,7 +71,7 @@ pub(super) enum ProbeError {
 
 impl<'a> Target<'a> {
     fn new(patient: &'a Patient, effective: &'a Effective) -> Result<Self, BuildError> {
-        let usual = TransportSettings::from_effective(effective, &patient.transport)?;
+        let usual = patient.config.transport.clone();
         let timeouts = Timeouts { connect: CONNECT_TIMEOUT, handshake: CONNECT_TIMEOUT, ..usual.timeouts };
         let settings = TransportSettings { timeouts, ..usual };
         let proxy = proxy::in_use(patient, effective, &settings)?;

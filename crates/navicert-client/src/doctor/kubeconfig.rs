@@ -1,99 +1,121 @@
-//! The first five steps, which only read files.
+//! The first five steps, which only read files: the results of resolving the configuration, one by one.
 
-use navicert_types::redact;
+use navicert_types::{error_chain, redact};
 
-use super::Patient;
+use super::duplicates::{self, Duplicate};
 use super::report::{DoctorStep, ReportBuilder};
-use crate::in_cluster;
+use crate::config::{
+    ClientProblem, Config, ConfigError, ConfigErrorClass, ConfigOptions, ConfigReport, Problem, WarningKind,
+};
+use crate::credential::{IdentityError, TokenFileError};
 use crate::kubeconfig::{
-    Advice, Effective, KubeconfigFileError, KubeconfigFileErrorReason, KubeconfigSources, LoadedKubeconfig,
-    MergedKubeconfig, Obstacle, Problem, load,
+    Effective, KubeconfigFileError, KubeconfigFileErrorReason, KubeconfigSources, LoadedKubeconfig,
+    MergedKubeconfig, ValidationError,
 };
 
 /// Loads the files and selects the context; `None` if the remaining steps cannot run.
-pub(super) fn read(patient: &Patient, report: &mut ReportBuilder<'_>) -> Option<Effective> {
-    let loaded = match load(&patient.sources, &patient.current_dir, &*patient.files) {
+pub(super) fn read(options: &ConfigOptions, report: &mut ReportBuilder<'_>) -> Option<Config> {
+    let loaded = match options.load_files() {
         Ok(loaded) => loaded,
         Err(errors) => {
             report_broken_file(errors.first()?, report);
             return None;
         }
     };
-    if loaded.files.is_empty() {
-        return in_cluster_configuration(patient, &loaded, report);
-    }
-    report_files(&loaded, report);
+    let (files, has_files) = (FileNames::new(&loaded), !loaded.files.is_empty());
+    let duplicates = duplicates::find(&loaded);
     let merged = MergedKubeconfig::new(loaded);
-    let effective = match merged.selection(&patient.overrides) {
-        Ok(effective) => effective,
-        Err(problem) => {
-            let step = step_of_problem(&problem);
-            if step != DoctorStep::Context {
-                report_context(&merged, patient, report);
-            }
-            if step == DoctorStep::User {
-                report.skip(DoctorStep::Cluster, "skipped because the user does not exist");
-            }
-            report_problem(step, &problem, &merged, report);
-            return None;
-        }
-    };
-    check_selection(patient, &merged, effective, report)
-}
-
-/// Checks context, cluster, user and certificate authority.
-fn check_selection(
-    patient: &Patient,
-    merged: &MergedKubeconfig,
-    effective: Effective,
-    report: &mut ReportBuilder<'_>,
-) -> Option<Effective> {
-    let problems = merged.select(&patient.overrides, &*patient.files).err().unwrap_or_default();
-    let at = |step| problems.iter().find(move |problem| step_of_problem(problem) == step);
-    match (at(DoctorStep::Context), &effective.context) {
-        (Some(problem), _) => {
-            report_problem(DoctorStep::Context, problem, merged, report);
-            return None;
-        }
-        (None, Some(name)) => report.pass(DoctorStep::Context, quoted(name)),
-        (None, None) => {
-            report.fail(DoctorStep::Context, "no context is selected", suggest_context(merged));
-            return None;
-        }
-    }
-    let obstacles = effective.obstacles(&*patient.files);
-    let advice = effective.advice();
-    for step in [DoctorStep::Cluster, DoctorStep::User, DoctorStep::Authority] {
-        if let Some(problem) = at(step) {
-            report_problem(step, problem, merged, report);
-        } else if let Some(obstacle) = obstacles.iter().find(|found| step_of_obstacle(found) == step) {
-            let to_do =
-                obstacle.way_out().map_or_else(|| obstacle_to_do(obstacle, &effective), ToOwned::to_owned);
-            report.fail(step, obstacle.to_string(), to_do);
-        } else if let Some(advice) = advice.iter().find(|found| step_of_advice(found) == step) {
-            report.warn(step, advice.to_string(), advice_to_do(advice, &effective));
-        } else {
-            report.pass(step, describe(step, &effective));
-        }
-        if report.has_failed() && step == DoctorStep::Cluster {
-            return None;
-        }
-    }
-    (!report.has_failed()).then_some(effective)
-}
-
-fn report_files(loaded: &LoadedKubeconfig, report: &mut ReportBuilder<'_>) {
-    let names = |paths: Vec<String>| paths.join(", ");
-    let read = names(loaded.files.iter().map(|file| quoted(&file.path.display().to_string())).collect());
-    if loaded.missing.is_empty() {
-        report.pass(DoctorStep::File, read);
+    let resolved = options.report(&merged);
+    if has_files {
+        files.report(report);
+    } else if resolved.in_cluster {
+        report.pass(DoctorStep::File, "no kubeconfig: using the service account of this pod");
     } else {
-        let missing = names(loaded.missing.iter().map(|path| quoted(&path.display().to_string())).collect());
+        files.report_none(&options.located(), report);
+        return None;
+    }
+    report_selection(options, &merged, &duplicates, resolved, report)
+}
+
+/// Reports context, cluster, user and certificate authority.
+fn report_selection(
+    options: &ConfigOptions,
+    merged: &MergedKubeconfig,
+    duplicates: &[Duplicate],
+    resolved: ConfigReport,
+    report: &mut ReportBuilder<'_>,
+) -> Option<Config> {
+    for step in [DoctorStep::Context, DoctorStep::Cluster, DoctorStep::User, DoctorStep::Authority] {
+        let error = resolved.errors.iter().find(|error| step_of(error) == Some(step));
+        let warning = resolved.warnings.iter().find(|warning| step_of_warning(&warning.kind) == step);
+        match (error, warning, &resolved.effective) {
+            (Some(error), _, effective) => {
+                report.fail(step, error_chain(error), to_do(error, effective.as_ref()));
+            }
+            (None, Some(warning), Some(effective)) => {
+                report.warn(step, warning.to_string(), warning_to_do(&warning.kind, effective));
+            }
+            (None, _, Some(_)) if step == DoctorStep::Context && resolved.in_cluster => {
+                report.skip(step, "not used in a pod");
+            }
+            (None, _, Some(effective)) => {
+                let name =
+                    if step == DoctorStep::User { &effective.user_name } else { &effective.cluster_name };
+                match (duplicates::warning(duplicates, step, name), describe(step, effective)) {
+                    (Some((text, to_do)), _) => report.warn(step, text, to_do),
+                    (None, Some(text)) => report.pass(step, text),
+                    (None, None) => report.skip(step, "no context is selected"),
+                }
+            }
+            (None, _, None) if step == DoctorStep::Context => {
+                let requested = Some(&options.overrides.context).filter(|name| !name.is_empty());
+                report.pass(step, quoted(requested.unwrap_or(&merged.config.current_context)));
+            }
+            (None, _, None) => report.skip(step, "skipped because the user does not exist"),
+        }
+        if report.has_failed() && matches!(step, DoctorStep::Context | DoctorStep::Cluster) {
+            return None;
+        }
+    }
+    // The policy is checked by a later step.
+    resolved.config.filter(|_| !report.has_failed())
+}
+
+/// The names of the files that were read, and of those that do not exist.
+struct FileNames {
+    read: Vec<String>,
+    missing: Vec<String>,
+}
+
+impl FileNames {
+    fn new(loaded: &LoadedKubeconfig) -> Self {
+        FileNames {
+            read: loaded.files.iter().map(|file| quoted(&file.path.display().to_string())).collect(),
+            missing: loaded.missing.iter().map(|path| quoted(&path.display().to_string())).collect(),
+        }
+    }
+
+    fn report(&self, report: &mut ReportBuilder<'_>) {
+        let (read, missing) = (self.read.join(", "), self.missing.join(", "));
+        if missing.is_empty() {
+            return report.pass(DoctorStep::File, read);
+        }
         report.warn(
             DoctorStep::File,
             format!("{read}; KUBECONFIG also names missing files: {missing}"),
             format!("remove {missing} from KUBECONFIG"),
         );
+    }
+
+    fn report_none(&self, sources: &KubeconfigSources, report: &mut ReportBuilder<'_>) {
+        let text = match (sources, self.missing.as_slice()) {
+            (KubeconfigSources::List(_), [_, ..]) => {
+                format!("KUBECONFIG names only missing files: {}", self.missing.join(", "))
+            }
+            (_, [one]) => format!("missing {one}, and KUBECONFIG is not set"),
+            _ => "missing kubeconfig".to_owned(),
+        };
+        report.fail(DoctorStep::File, text, "set KUBECONFIG or pass --kubeconfig");
     }
 }
 
@@ -111,146 +133,102 @@ fn report_broken_file(error: &KubeconfigFileError, report: &mut ReportBuilder<'_
     report.fail(DoctorStep::File, text, to_do);
 }
 
-/// Uses the in-cluster configuration if there is no kubeconfig.
-// C190
-fn in_cluster_configuration(
-    patient: &Patient,
-    loaded: &LoadedKubeconfig,
-    report: &mut ReportBuilder<'_>,
-) -> Option<Effective> {
-    let Some(effective) = in_cluster::configuration(&patient.pod, &patient.overrides, &*patient.files) else {
-        let looked: Vec<String> =
-            loaded.missing.iter().map(|path| quoted(&path.display().to_string())).collect();
-        let text = match (&patient.sources, looked.as_slice()) {
-            (KubeconfigSources::List(_), [_, ..]) => {
-                format!("KUBECONFIG names only missing files: {}", looked.join(", "))
-            }
-            (_, [one]) => format!("missing {one}, and KUBECONFIG is not set"),
-            _ => "missing kubeconfig".to_owned(),
-        };
-        report.fail(DoctorStep::File, text, "set KUBECONFIG or pass --kubeconfig");
-        return None;
-    };
-    report.pass(DoctorStep::File, "no kubeconfig: using the service account of this pod");
-    report.skip(DoctorStep::Context, "not used in a pod");
-    report.pass(DoctorStep::Cluster, describe(DoctorStep::Cluster, &effective));
-    report.pass(DoctorStep::User, describe(DoctorStep::User, &effective));
-    report.pass(DoctorStep::Authority, describe(DoctorStep::Authority, &effective));
-    Some(effective)
-}
-
-fn report_context(merged: &MergedKubeconfig, patient: &Patient, report: &mut ReportBuilder<'_>) {
-    let requested = Some(&patient.overrides.context).filter(|name| !name.is_empty());
-    report.pass(DoctorStep::Context, quoted(requested.unwrap_or(&merged.config.current_context)));
-}
-
-fn report_problem(
-    step: DoctorStep,
-    problem: &Problem,
-    merged: &MergedKubeconfig,
-    report: &mut ReportBuilder<'_>,
-) {
-    let to_do = match problem {
-        Problem::NoSuchContext(_) | Problem::ContextNotFound(_) | Problem::NoConfiguration => {
-            suggest_context(merged)
+/// The step that reports an error; `None` for those of later steps.
+fn step_of(error: &ConfigError) -> Option<DoctorStep> {
+    Some(match error.class() {
+        ConfigErrorClass::Unreadable | ConfigErrorClass::Malformed => DoctorStep::File,
+        ConfigErrorClass::NoConfiguration | ConfigErrorClass::ContextNotFound => DoctorStep::Context,
+        ConfigErrorClass::ClusterNotFound | ConfigErrorClass::Server | ConfigErrorClass::Proxy => {
+            DoctorStep::Cluster
         }
-        Problem::Unreadable { file, field, entry, .. } => {
+        ConfigErrorClass::Authority => DoctorStep::Authority,
+        ConfigErrorClass::UserNotFound
+        | ConfigErrorClass::ClientCertificate
+        | ConfigErrorClass::Token
+        | ConfigErrorClass::Exec
+        | ConfigErrorClass::AuthProvider
+        | ConfigErrorClass::ExternalSigner
+        | ConfigErrorClass::Impersonation => DoctorStep::User,
+        ConfigErrorClass::PolicyDenied => return None,
+    })
+}
+
+fn to_do(error: &ConfigError, effective: Option<&Effective>) -> String {
+    let cluster = quoted(effective.map_or("", |effective| &effective.cluster_name));
+    let user = quoted(effective.map_or("", |effective| &effective.user_name));
+    match &error.problem {
+        Problem::Validation(ValidationError::Unreadable { file, field, entry, .. }) => {
             format!("put the {field} of {} at {}, or correct the path", quoted(entry), quoted(file))
         }
-        Problem::TokenFile { file, .. } => {
+        Problem::Validation(ValidationError::TokenFile { file, .. }) => {
             format!("put a token into {}, or correct the path in `tokenFile`", quoted(file))
         }
-        other => other.way_out().unwrap_or_else(|| format!("correct the kubeconfig: {other}")),
-    };
-    report.fail(step, problem.to_string(), to_do);
-}
-
-fn suggest_context(merged: &MergedKubeconfig) -> String {
-    const MAX_LISTED_CONTEXTS: usize = 8;
-    let names: Vec<String> = merged.config.contexts.iter().map(|entry| quoted(&entry.name)).collect();
-    match names.split_at_checked(MAX_LISTED_CONTEXTS) {
-        Some((first, rest)) if !rest.is_empty() => {
-            format!("select a context: {} or one of {} more", first.join(", "), rest.len())
-        }
-        _ if names.is_empty() => "add a context to the kubeconfig: it has none".to_owned(),
-        _ => format!("select an existing context: {}", names.join(", ")),
+        Problem::Client(problem) => match problem {
+            ClientProblem::Server { .. } => {
+                format!("write the server of cluster {cluster} as https://host:port")
+            }
+            ClientProblem::ServerName(_) => format!("correct `tls-server-name` of cluster {cluster}"),
+            ClientProblem::ProxyEnvironment { variable, .. } => format!("correct {variable}, or unset it"),
+            ClientProblem::NoAuthority { encoded_twice: true } => format!(
+                "decode certificate-authority-data of cluster {cluster} once: it is encoded in base64 twice"
+            ),
+            ClientProblem::NoAuthority { .. } | ClientProblem::InvalidAuthority => {
+                format!("put the PEM certificate of the certificate authority into cluster {cluster}")
+            }
+            ClientProblem::Identity(IdentityError::Mismatch | IdentityError::KeyType) => {
+                format!("give user {user} the key that its certificate was issued for")
+            }
+            ClientProblem::Identity(_) => {
+                format!("give user {user} a PEM certificate and its private key")
+            }
+            ClientProblem::RemovedProvider { instead, .. } => {
+                format!("give user {user} an exec plugin (`{instead}`) instead of the auth-provider")
+            }
+            ClientProblem::TokenFile(TokenFileError::Empty { path }) => {
+                format!("put a token into {}", quoted(path))
+            }
+            _ => error.help().map_or_else(|| format!("correct user {user}: {error}"), ToOwned::to_owned),
+        },
+        _ => error.help().map_or_else(|| format!("correct the kubeconfig: {error}"), ToOwned::to_owned),
     }
 }
 
-fn step_of_problem(problem: &Problem) -> DoctorStep {
-    match problem {
-        Problem::NoSuchContext(_) | Problem::ContextNotFound(_) | Problem::NoConfiguration => {
-            DoctorStep::Context
-        }
-        Problem::NoSuchCluster(_)
-        | Problem::ClusterNotFound { .. }
-        | Problem::NoClusterSelected
-        | Problem::NoServer(_)
-        | Problem::Proxy { .. } => DoctorStep::Cluster,
-        Problem::TwoAuthorities(_) | Problem::Unreadable { field: "certificate-authority", .. } => {
-            DoctorStep::Authority
-        }
+fn step_of_warning(warning: &WarningKind) -> DoctorStep {
+    match warning {
+        WarningKind::PlainHttp(_) | WarningKind::NoScheme(_) => DoctorStep::Cluster,
+        WarningKind::Insecure => DoctorStep::Authority,
         _ => DoctorStep::User,
     }
 }
 
-fn step_of_obstacle(obstacle: &Obstacle) -> DoctorStep {
-    match obstacle {
-        Obstacle::Server { .. } => DoctorStep::Cluster,
-        Obstacle::AuthorityAndInsecure | Obstacle::NoCertificate("certificate-authority") => {
-            DoctorStep::Authority
-        }
-        _ => DoctorStep::User,
-    }
-}
-
-fn step_of_advice(advice: &Advice) -> DoctorStep {
-    match advice {
-        Advice::PlainHttp(_) | Advice::NoScheme(_) => DoctorStep::Cluster,
-        Advice::Insecure => DoctorStep::Authority,
-        _ => DoctorStep::User,
-    }
-}
-
-fn obstacle_to_do(obstacle: &Obstacle, effective: &Effective) -> String {
+fn warning_to_do(warning: &WarningKind, effective: &Effective) -> String {
     let user = quoted(&effective.user_name);
-    match obstacle {
-        Obstacle::Server { .. } => "write the server as https://host:port".to_owned(),
-        Obstacle::NoCertificate(field) => format!("put a PEM certificate into `{field}`"),
-        Obstacle::NoKey(field) => format!("put a PEM private key into `{field}`"),
-        Obstacle::RemovedProvider { instead, .. } => {
-            format!("give user {user} an exec plugin (`{instead}`) instead of the auth-provider")
-        }
-        Obstacle::EmptyTokenFile(file) => format!("put a token into {}", quoted(file)),
-        other => format!("correct user {user}: {other}"),
-    }
-}
-
-fn advice_to_do(advice: &Advice, effective: &Effective) -> String {
-    let user = quoted(&effective.user_name);
-    match advice {
-        Advice::UserMissing(_) => {
+    match warning {
+        WarningKind::UserMissing(_) => {
             format!("add an entry named {user} to `users`, or name another in the context")
         }
-        Advice::NoUser => "add `user:` to the context".to_owned(),
-        Advice::PlainHttp(_) | Advice::NoScheme(_) => {
+        WarningKind::NoUser => "add `user:` to the context".to_owned(),
+        WarningKind::PlainHttp(_) | WarningKind::NoScheme(_) => {
             "use https:// in the server URL: credentials are sent only over https".to_owned()
         }
-        Advice::Insecure => {
+        WarningKind::Insecure => {
             "replace insecure-skip-tls-verify with the cluster's certificate-authority-data".to_owned()
         }
-        Advice::KeyIgnored(_) => format!("add the client-certificate that belongs to the key of user {user}"),
-        Advice::TokenFileWins(_) => format!("remove `token` or `tokenFile` from user {user}"),
-        Advice::ExecUnused(_) => {
+        WarningKind::KeyIgnored(_) => {
+            format!("add the client-certificate that belongs to the key of user {user}")
+        }
+        WarningKind::TokenFileWins(_) => format!("remove `token` or `tokenFile` from user {user}"),
+        WarningKind::ExecUnused(_) => {
             format!("remove the static credential from user {user}, which prevents its plugin from running")
         }
     }
 }
 
-/// The text of a step that passes.
-fn describe(step: DoctorStep, effective: &Effective) -> String {
+/// The text of a step that passes; `None` if there is nothing to describe.
+fn describe(step: DoctorStep, effective: &Effective) -> Option<String> {
     let cluster = &effective.cluster;
-    match step {
+    Some(match step {
+        DoctorStep::Context => quoted(effective.context.as_ref()?),
         DoctorStep::User => {
             let mut kinds = effective.credential_kinds();
             kinds.retain(|kind| *kind != "impersonate");
@@ -270,7 +248,7 @@ fn describe(step: DoctorStep, effective: &Effective) -> String {
         }
         DoctorStep::Authority => "system root certificates".to_owned(),
         _ => format!("{} at {}", quoted(&effective.cluster_name), redact::url(&effective.server())),
-    }
+    })
 }
 
 /// A name from a file, in backticks and safe for a terminal.

@@ -13,7 +13,7 @@ use super::Patient;
 use super::kubeconfig::quoted;
 use super::report::{DoctorStep, ReportBuilder};
 use super::signer;
-use crate::credential::{Credential, CredentialSource, choose};
+use crate::credential::{Credential, CredentialSource};
 use crate::exec::interactive::decide;
 use crate::exec::response::PluginOutputError;
 use crate::exec::{Authenticator, ExecError, Plugin, PluginPolicy};
@@ -40,17 +40,7 @@ pub(super) async fn obtain_credential(
     reached: bool,
     report: &mut ReportBuilder<'_>,
 ) -> Option<ObtainedCredential> {
-    let source = match choose(effective, &patient.files, &patient.exec, &patient.around) {
-        Ok(source) => source,
-        Err(error) => {
-            let user = quoted(&effective.user_name);
-            let text = error_chain(&error);
-            let to_do = format!("correct user {user}: {text}");
-            report.fail(DoctorStep::Plugin, text, to_do);
-            report.skip_until(DoctorStep::Expiry);
-            return None;
-        }
-    };
+    let source = patient.config.credential.source(&patient.files, &patient.exec, &patient.around, None);
     let Some(plugin) = used_plugin(patient, effective) else {
         return signer::obtain(patient, effective, source, reached, report).await;
     };

@@ -198,7 +198,13 @@ impl DoctorReport {
     pub fn conclusion(&self) -> Conclusion {
         match self.failure().map(|result| result.step) {
             None => Conclusion::Healthy,
-            Some(DoctorStep::File) => Conclusion::BadInput,
+            Some(
+                DoctorStep::File
+                | DoctorStep::Context
+                | DoctorStep::Cluster
+                | DoctorStep::User
+                | DoctorStep::Authority,
+            ) => Conclusion::BadInput,
             Some(DoctorStep::Proxy | DoctorStep::Dns | DoctorStep::Tcp | DoctorStep::Tls) => {
                 Conclusion::Unreachable
             }

@@ -77,6 +77,11 @@ impl Plugin {
         self.version
     }
 
+    /// The configured interactive mode.
+    pub fn interactive_mode(&self) -> &str {
+        &self.interactive_mode
+    }
+
     /// The cluster information passed to the plugin, if any.
     pub fn cluster(&self) -> Option<&ExecCluster> {
         self.cluster.as_ref()

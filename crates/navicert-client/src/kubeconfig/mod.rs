@@ -28,6 +28,8 @@ use std::path::Path;
 
 use navicert_types::error_chain;
 
+use crate::config::ConfigErrors;
+
 pub use address::{Address, AddressError};
 pub use advice::Advice;
 pub use file_system::{FileSystem, MemoryFileSystem, OsFileSystem};
@@ -43,6 +45,17 @@ pub use resolve::{Effective, Overrides};
 pub use source_location::SourceLocation;
 pub(crate) use validate::validate;
 pub use validate::{ValidationError, ValidationError as Problem};
+
+/// The names of the selected entries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SelectedNames {
+    /// The context.
+    pub context: String,
+    /// The cluster that it names.
+    pub cluster: String,
+    /// The user that it names.
+    pub user: String,
+}
 
 /// Why there is no usable configuration.
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +93,21 @@ impl MergedKubeconfig {
         let effective = self.selection(overrides).map_err(|problem| vec![problem])?;
         let problems = validate(&effective, files);
         if problems.is_empty() { Ok(effective) } else { Err(problems) }
+    }
+
+    /// The names of the selected context, cluster and user.
+    ///
+    /// # Errors
+    /// An entry requested by name does not exist, or no context is selected.
+    pub fn selected_names(&self, overrides: &Overrides) -> Result<SelectedNames, ConfigErrors> {
+        let effective =
+            self.selection(overrides).map_err(|error| ConfigErrors::missing_entry(error, self))?;
+        match effective.context.filter(|_| effective.context_exists) {
+            Some(context) => {
+                Ok(SelectedNames { context, cluster: effective.cluster_name, user: effective.user_name })
+            }
+            None => Err(ConfigErrors::missing_entry(ValidationError::NoConfiguration, self)),
+        }
     }
 
     /// Selects a context without validating it.

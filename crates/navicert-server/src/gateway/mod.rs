@@ -12,6 +12,7 @@ pub mod local_auth;
 mod peer;
 pub mod read_only;
 mod running;
+pub mod upstream_failure;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -20,21 +21,23 @@ use std::sync::Arc;
 
 use http::{Request, Response, request};
 use hyper::body::Incoming;
-use navicert_client::kubeconfig::Effective;
+use navicert_client::Config;
 use navicert_client::transport::Transport;
+use navicert_types::SystemClock;
 use navicert_types::kubeconfig::{Kubeconfig, NamedAuthInfo, NamedCluster};
 use rustls::ServerConfig;
 use thiserror::Error;
 
 use crate::forward::{
     ClientImpersonation, ForwardRules, Forwarder, Identify, Inbound, ReplyBody, UnauthorizedPolicy,
-    UpstreamIdentity,
+    UpstreamIdentity, UpstreamObserver,
 };
 use crate::limits::ServerLimits;
 use crate::listener::{Handler, Peer};
 use crate::problem::Problem;
 use child_kubeconfig::{ChildKubeconfig, ContextNames, GatewayEndpoint};
 use local_auth::LocalAuth;
+use upstream_failure::{DistinctFailures, FailureReceiver};
 
 pub use running::RunningGateway;
 
@@ -50,6 +53,11 @@ pub struct GatewaySettings {
     pub names: ContextNames,
     /// Connection and request limits.
     pub limits: ServerLimits,
+    /// Whether error responses include the cause. Without it, commands see only that the API server or its credential is
+    /// unavailable: for callers that report causes themselves.
+    pub expose_causes: bool,
+    /// Receives every distinct cause for which requests fail.
+    pub failures: Option<FailureReceiver>,
 }
 
 impl Default for GatewaySettings {
@@ -59,6 +67,8 @@ impl Default for GatewaySettings {
             impersonation: true,
             names: ContextNames::default(),
             limits: ServerLimits { connections: 512, ..ServerLimits::default() },
+            expose_causes: true,
+            failures: None,
         }
     }
 }
@@ -131,11 +141,15 @@ impl Gateway {
                 false => ClientImpersonation::Rejected,
             },
             unauthorized: UnauthorizedPolicy::Relayed,
-            expose_details: true,
+            expose_details: settings.expose_causes,
             ..ForwardRules::default()
         };
         let identity = LocalIdentity { auth: LocalAuth::new(&token, address), read_only: settings.read_only };
-        let handler = Arc::new(GatewayHandler { identity, forwarder: Forwarder::new(upstream, rules) });
+        let observer = settings.failures.clone().map(|receiver| {
+            Arc::new(DistinctFailures::new(receiver, Arc::new(SystemClock))) as Arc<dyn UpstreamObserver>
+        });
+        let forwarder = Forwarder::new(upstream, rules).with_observer(observer);
+        let handler = Arc::new(GatewayHandler { identity, forwarder });
         let service = Service { listener, address, tls, handler, limits: settings.limits };
         Ok(Gateway { service, kubeconfig })
     }
@@ -153,16 +167,16 @@ impl Gateway {
 
 /// Identifies what a gateway gives access to, as a digest: a command shares another command's gateway only if its own
 /// would be identical.
-pub fn sharing_key(effective: &Effective, read_only: bool) -> String {
-    let config = Kubeconfig {
+pub fn sharing_key(config: &Config, read_only: bool) -> String {
+    let entries = Kubeconfig {
         clusters: vec![NamedCluster {
-            name: effective.cluster_name.clone(),
-            cluster: effective.cluster.clone(),
+            name: config.cluster_name().to_owned(),
+            cluster: config.cluster().clone(),
             ..NamedCluster::default()
         }],
         users: vec![NamedAuthInfo {
-            name: effective.user_name.clone(),
-            user: effective.user.clone(),
+            name: config.user_name().to_owned(),
+            user: config.user().clone(),
             ..NamedAuthInfo::default()
         }],
         ..Kubeconfig::default()
@@ -170,9 +184,9 @@ pub fn sharing_key(effective: &Effective, read_only: bool) -> String {
     let identity = zeroize::Zeroizing::new(format!(
         "{} {read_only} {:?} {:?} {}",
         env!("CARGO_PKG_VERSION"),
-        effective.context,
-        effective.namespace,
-        zeroize::Zeroizing::new(config.expose_tree().to_json()).as_str()
+        config.context(),
+        config.namespace(),
+        zeroize::Zeroizing::new(entries.expose_tree().to_json()).as_str()
     ));
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, identity.as_bytes());
     base64::Engine::encode(&base64::engine::general_purpose::URL_SAFE_NO_PAD, digest)

@@ -1,62 +1,58 @@
-//! Builds API server clients from the command line and the environment, for all verbs that need one.
+//! Resolves the configuration from the command line and the environment, for all verbs that need one.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use navicert_client::exec::{PluginPolicy, Surroundings};
-use navicert_client::in_cluster::PodEnvironment;
-use navicert_client::kubeconfig::{KubeconfigSources, OsFileSystem};
-use navicert_client::{doctor, exec, kuberc, transport};
+use navicert_client::kubeconfig::{KubeconfigSources, MergedKubeconfig};
+use navicert_client::transport::BuildError;
+use navicert_client::{Config, ConfigOptions};
+use navicert_types::error_chain;
 
 use crate::args::ConnectionArgs;
-use crate::args::client::PluginArgs;
 use crate::env::Environment;
 use crate::exit::Exit;
-use crate::output::Failure;
+use crate::output::{Failure, Output};
 
-/// Collects what a diagnosis or a request needs from the command line and the environment.
-pub(crate) fn patient(
+/// Options from the command line and the environment. Plugins may run as the kuberc says: a given file, or the one that the
+/// environment names.
+pub(crate) fn options(
     connection: &ConnectionArgs,
-    plugins: &PluginArgs,
+    kuberc: Option<&Path>,
     environment: &Environment,
-) -> doctor::Patient {
-    let lookup = |name: &str| environment.variable(name).and_then(|value| value.into_string().ok());
-    let sources = KubeconfigSources::locate(
-        connection.kubeconfig.as_deref(),
-        environment.kubeconfig.as_deref(),
-        environment.home.as_deref(),
-    );
-    let around = Surroundings {
-        policy: policy(plugins.kuberc.as_deref(), environment),
-        ..Surroundings::new(environment.inherited.clone())
-    };
-    doctor::Patient {
-        sources,
-        overrides: connection.overrides(&environment.current_dir),
-        current_dir: environment.current_dir.clone(),
-        pod: PodEnvironment {
-            host: lookup("KUBERNETES_SERVICE_HOST").unwrap_or_default(),
-            port: lookup("KUBERNETES_SERVICE_PORT").unwrap_or_default(),
-            namespace: lookup("POD_NAMESPACE").unwrap_or_default(),
-        },
-        files: Arc::new(OsFileSystem),
-        exec: exec::ExecSettings::default(),
-        around,
-        transport: transport::TransportEnvironment::read(lookup),
+) -> ConfigOptions {
+    let overrides = connection.overrides(&environment.current_dir);
+    located(connection.kubeconfig.as_deref(), environment).overrides(overrides).kuberc_policy(kuberc)
+}
+
+/// Options that only say where the kubeconfig is.
+pub(crate) fn located(kubeconfig: Option<&Path>, environment: &Environment) -> ConfigOptions {
+    let options = ConfigOptions::new(environment.inherited.clone(), &environment.current_dir);
+    match kubeconfig {
+        Some(path) => options.kubeconfig(path),
+        None => options,
     }
 }
 
-/// The kuberc's plugin policy; an unreadable kuberc denies every plugin.
-// C740
-pub(crate) fn policy(flag: Option<&Path>, environment: &Environment) -> PluginPolicy {
-    let (variable, feature) = (environment.variable("KUBERC"), environment.variable("KUBECTL_KUBERC"));
-    let wishes = kuberc::KubercLocation {
-        flag,
-        variable: variable.as_deref(),
-        feature: feature.as_deref(),
-        home: environment.home.as_deref(),
-    };
-    kuberc::KubercSource::locate(wishes).and_then(|source| kuberc::load(&source, &OsFileSystem)).into()
+/// Resolves the configuration.
+pub(crate) fn resolve(options: &ConfigOptions, output: &mut Output) -> Result<Config, Failure> {
+    let merged = load(options, output)?;
+    Ok(options.resolve_in(&merged)?)
+}
+
+/// Loads and merges the kubeconfig files.
+pub(crate) fn load(options: &ConfigOptions, output: &mut Output) -> Result<MergedKubeconfig, Failure> {
+    let merged = options.load()?;
+    let sources = options.located();
+    if merged.origins().is_empty() && matches!(sources, KubeconfigSources::List(_)) {
+        // C121
+        let names: Vec<String> = sources.files().iter().map(|path| path.display().to_string()).collect();
+        output.warning(&format!("Config not found: {}", names.join(", ")));
+    }
+    Ok(merged)
+}
+
+/// A client that could not be built although its configuration was resolved: a file has changed meanwhile.
+pub(crate) fn build_failure(error: &BuildError) -> Failure {
+    Failure::bad_input(error_chain(error))
 }
 
 /// Runs a future to completion on a single-threaded runtime.

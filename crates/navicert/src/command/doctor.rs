@@ -20,13 +20,13 @@ pub(crate) fn run(
     environment: &Environment,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
-    let mut patient = connect::patient(&args.connection, &args.plugins, environment);
+    let mut options = connect::options(&args.connection, args.plugins.kuberc.as_deref(), environment);
     if let Some(context) = &args.examined {
-        patient.overrides.context.clone_from(context);
+        options = options.context(context);
     }
     let progress = Progress { is_terminal: std::io::stderr().is_terminal(), is_shown: false };
     let mut lines = ReportPrinter { output, skipped: Vec::new(), failure: None, progress };
-    let report = connect::block_on(doctor::diagnose(&patient, &mut |event| lines.on_event(event)))?;
+    let report = connect::block_on(doctor::diagnose(&options, &mut |event| lines.on_event(event)))?;
     lines.end(&report)?;
     Ok(match report.conclusion() {
         Conclusion::Healthy => Exit::Done,
@@ -84,14 +84,8 @@ impl ReportPrinter<'_> {
     }
 
     fn line(&mut self, verdict: StepStatus, name: &str, text: &str) {
-        let colour = match verdict {
-            StepStatus::Pass => style::GOOD,
-            StepStatus::Warn => style::WARNING,
-            StepStatus::Fail => style::ERROR,
-            StepStatus::Skip => style::FAINT,
-        };
         let text = text.replace('\n', "\n                ");
-        let line = format!("{colour}{verdict}{}  {name:<9}  {text}\n", style::END);
+        let line = format!("{}  {name:<9}  {text}\n", style::verdict(verdict));
         if let Err(failure) = self.output.text(&line) {
             self.failure.get_or_insert(failure);
         }

@@ -4,18 +4,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use navicert_client::exec::interactive::{ProcessTerminal, Terminal};
-use navicert_client::exec::{self, Surroundings};
-use navicert_client::kubeconfig::Effective;
-use navicert_client::transport::{self, Transport, TransportError};
-use navicert_plugin::foreground;
+use navicert_client::transport::{Transport, TransportError};
+use navicert_client::{Client, Config};
+use navicert_plugin::{ProcessRunner, RepeatedStderrFilter, RuntimeDirectory, foreground};
 use navicert_server::gateway::child_kubeconfig::{self, ContextNames};
 use navicert_server::gateway::{self, Gateway, GatewayError, GatewaySettings, RunningGateway};
-use navicert_types::error_chain;
+use navicert_signer::remote::SessionRunner;
+use navicert_types::{SystemClock, error_chain, external_signer};
 use serde_json::json;
 
 use crate::args::run::{AccessArgs, GatewayArgs};
-use crate::command::connect::policy;
-use crate::command::kubeconfig::selected;
+use crate::command::{connect, upstream_failure};
 use crate::env::Environment;
 use crate::exit::Exit;
 use crate::output::{Failure, Output};
@@ -31,7 +30,7 @@ pub(crate) fn run(
         .map_err(|error| Failure::bad_input(format!("failed to install signal handlers: {error}")))?;
     let access = Access::select(&args.access, environment, output)?;
     let terminal = Arc::new(ProcessTerminal);
-    let running = access.open(environment, terminal)?;
+    let running = access.open(terminal, ErrorResponses::WithCause)?;
     let told = running.kubeconfig();
     told.announce(&access.key()).map_err(|error| {
         Failure::bad_input(format!("failed to publish the gateway for other commands: {error}"))
@@ -55,10 +54,20 @@ pub(crate) fn guard(dir: &Path) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// What commands read in error responses of a gateway.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ErrorResponses {
+    /// The cause: commands may run on another terminal than the gateway.
+    WithCause,
+    /// What failed, without the cause: navicert has printed it on the terminal of the command.
+    WithoutCause,
+}
+
 /// The cluster and user a gateway gives access to, selected and validated.
 pub(super) struct Access {
-    effective: Effective,
+    config: Config,
     read_only: bool,
+    directory: RuntimeDirectory,
     base: PathBuf,
 }
 
@@ -74,42 +83,37 @@ impl Access {
                 "failed to protect this process's memory from other processes of this user: {error}"
             ));
         }
-        let mut effective = selected(&args.connection, environment, output)?;
-        // Bodies are forwarded unchanged: compression is negotiated between command and server.
-        effective.cluster.disable_compression = true;
-        let runtime = environment.variable("XDG_RUNTIME_DIR").map(PathBuf::from);
-        let temporary = environment.variable("TMPDIR").filter(|path| !path.is_empty());
-        let temporary = temporary.map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
-        let base =
-            child_kubeconfig::private_base_directory(runtime.as_deref(), &temporary).map_err(|error| {
-                Failure::bad_input(format!(
-                    "failed to create a directory for the command's kubeconfig: {error}"
-                ))
-            })?;
-        Ok(Access { effective, read_only: args.read_only, base })
+        let config = connect::resolve(&connect::options(&args.connection, None, environment), output)?;
+        let directory = RuntimeDirectory::locate(&|name| environment.variable(name));
+        let base = directory.create().map_err(|error| {
+            Failure::bad_input(format!("failed to create a directory for the command's kubeconfig: {error}"))
+        })?;
+        Ok(Access { config, read_only: args.read_only, directory, base })
     }
 
     /// The kubeconfig of a running gateway for the same cluster and user, if any.
     pub(super) fn join(&self) -> Option<PathBuf> {
-        child_kubeconfig::find_announced(&self.base, &self.key())
+        self.directory.existing().find_map(|base| child_kubeconfig::find_announced(base, &self.key()))
     }
 
-    /// Opens and starts a gateway.
+    /// Opens and starts a gateway, which prints why requests fail.
     pub(super) fn open(
         &self,
-        environment: &Environment,
         terminal: Arc<dyn Terminal>,
+        responses: ErrorResponses,
     ) -> Result<RunningGateway, Failure> {
-        child_kubeconfig::remove_abandoned(&self.base);
-        let upstream = self.upstream(environment, terminal)?;
+        self.directory.existing().for_each(child_kubeconfig::remove_abandoned);
+        let upstream = self.upstream(terminal)?;
         let settings = GatewaySettings {
             read_only: self.read_only,
-            impersonation: self.effective.user.impersonate.is_empty(),
+            impersonation: self.config.user().impersonate.is_empty(),
             names: ContextNames {
-                context: self.effective.context.clone().unwrap_or_default(),
-                cluster: self.effective.cluster_name.clone(),
-                namespace: self.effective.namespace.clone(),
+                context: self.config.context().unwrap_or_default().to_owned(),
+                cluster: self.config.cluster_name().to_owned(),
+                namespace: self.config.namespace().to_owned(),
             },
+            expose_causes: responses == ErrorResponses::WithCause,
+            failures: Some(upstream_failure::printer()),
             ..GatewaySettings::default()
         };
         let failed = |error: GatewayError| Failure::bad_input(error_chain(&error));
@@ -118,24 +122,26 @@ impl Access {
     }
 
     fn key(&self) -> String {
-        gateway::sharing_key(&self.effective, self.read_only)
+        gateway::sharing_key(&self.config, self.read_only)
     }
 
     /// The client with the credential. A credential that may prompt the user is fetched before the command gets the
     /// terminal.
-    fn upstream(&self, environment: &Environment, terminal: Arc<dyn Terminal>) -> Result<Transport, Failure> {
-        let asks = terminal.stdin_is_terminal()
-            && (self.effective.user.exec.is_some() || self.effective.user.auth_provider.is_some());
-        let around = Surroundings {
-            terminal,
-            policy: policy(None, environment),
-            ..Surroundings::new(environment.inherited.clone())
+    fn upstream(&self, terminal: Arc<dyn Terminal>) -> Result<Transport, Failure> {
+        let user = self.config.user();
+        // A plugin prompts on standard input, a signer on the controlling terminal, whatever standard input is.
+        let asks = match &user.auth_provider {
+            Some(provider) if provider.name == external_signer::PROVIDER => terminal.has_controlling_terminal(),
+            provider => (provider.is_some() || user.exec.is_some()) && terminal.stdin_is_terminal(),
         };
-        let variables =
-            transport::TransportEnvironment::read(|name| environment.variable(name)?.into_string().ok());
-        let upstream =
-            transport::connect(&self.effective, &exec::ExecSettings::default(), &around, &variables)
-                .map_err(|error| Failure::bad_input(error_chain(&error)))?;
+        let runner = RepeatedStderrFilter::new(Arc::new(ProcessRunner::new(Arc::new(SystemClock))));
+        let upstream = Client::builder(self.config.clone())
+            .terminal(terminal)
+            .runner(Arc::new(SessionRunner::new(Arc::new(runner))))
+            // Bodies are forwarded unchanged: compression is negotiated between command and server.
+            .compression(false)
+            .build()
+            .map_err(|error| connect::build_failure(&error))?;
         if asks {
             let asked = navicert_client::credential::block_on(
                 upstream.prepare(navicert_client::credential::RequestOrigin::Foreground),
@@ -145,7 +151,7 @@ impl Access {
                 text: error_chain(&error),
             })?;
         }
-        Ok(upstream)
+        Ok(upstream.into())
     }
 }
 

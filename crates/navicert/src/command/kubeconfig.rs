@@ -2,14 +2,11 @@
 
 mod batch;
 mod check;
-mod report;
 mod view;
 
 use std::path::Path;
 
-use navicert_client::kubeconfig::{
-    Effective, KubeconfigSources, MergedKubeconfig, OsFileSystem, Overrides, load,
-};
+use navicert_client::kubeconfig::Overrides;
 
 use crate::args::{ConnectionArgs, KubeconfigVerb};
 use crate::env::Environment;
@@ -27,45 +24,6 @@ pub(crate) fn run(
         KubeconfigVerb::View(args) => view::run(&args, environment, output),
         KubeconfigVerb::Check(args) => check::run(&args, environment, output),
     }
-}
-
-/// Locates, loads and merges the kubeconfig files; prints every error if a file cannot be loaded.
-pub(crate) fn merged(
-    connection: &ConnectionArgs,
-    environment: &Environment,
-    output: &mut Output,
-) -> Result<MergedKubeconfig, Failure> {
-    let sources = KubeconfigSources::locate(
-        connection.kubeconfig.as_deref(),
-        environment.kubeconfig.as_deref(),
-        environment.home.as_deref(),
-    );
-    let loaded = load(&sources, &environment.current_dir, &OsFileSystem).map_err(|errors| {
-        report::file_errors(&errors, output);
-        Failure::AlreadyReported(Exit::BadInput)
-    })?;
-    if loaded.files.is_empty() && matches!(sources, KubeconfigSources::List(_)) {
-        // C121
-        let names: Vec<String> = loaded.missing.iter().map(|path| path.display().to_string()).collect();
-        output.warning(&format!("Config not found: {}", names.join(", ")));
-    }
-    Ok(MergedKubeconfig::new(loaded))
-}
-
-/// Selects the cluster and user by command line and environment; prints every error if the selection fails.
-pub(crate) fn selected(
-    connection: &ConnectionArgs,
-    environment: &Environment,
-    output: &mut Output,
-) -> Result<Effective, Failure> {
-    let merged = merged(connection, environment, output)?;
-    merged.select(&connection.overrides(&environment.current_dir), &OsFileSystem).map_err(|problems| {
-        for problem in &problems {
-            let (hint, location) = (problem.way_out(), merged.location_of_problem(problem));
-            report::Finding { fatal: true, message: problem.to_string(), hint, location }.print(output);
-        }
-        Failure::AlreadyReported(Exit::BadInput)
-    })
 }
 
 impl ConnectionArgs {

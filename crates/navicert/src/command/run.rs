@@ -9,7 +9,7 @@ use navicert_plugin::{Command, PermitError, Policy, ResolveError, RunError, fore
 use navicert_types::error_chain;
 
 use crate::args::run::{GatewayChoice, RunArgs};
-use crate::command::gateway::{Access, spawn_guard};
+use crate::command::gateway::{Access, ErrorResponses, spawn_guard};
 use crate::env::Environment;
 use crate::exit::Exit;
 use crate::output::{Failure, Output};
@@ -26,7 +26,8 @@ pub(crate) fn run(args: &RunArgs, environment: &Environment, output: &mut Output
     let (running, kubeconfig) = match joined {
         Some(kubeconfig) => (None, kubeconfig),
         None => {
-            let running = access.open(environment, Arc::clone(&terminal) as Arc<dyn Terminal>)?;
+            let terminal = Arc::clone(&terminal) as Arc<dyn Terminal>;
+            let running = access.open(terminal, ErrorResponses::WithoutCause)?;
             let kubeconfig = running.kubeconfig().path();
             (Some(running), kubeconfig)
         }

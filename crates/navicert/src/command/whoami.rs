@@ -3,10 +3,9 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use navicert_client::in_cluster;
-use navicert_client::kubeconfig::{Effective, OsFileSystem};
-use navicert_client::transport::{self, TransportError};
+use navicert_client::transport::TransportError;
 use navicert_client::whoami::{SelfSubjectReview, WhoamiError, whoami};
+use navicert_client::{Client, Config};
 use navicert_types::{error_chain, redact};
 use serde_json::{Map, Value, json};
 
@@ -22,15 +21,19 @@ pub(crate) fn run(
     environment: &Environment,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
-    let effective = selected(args, environment, output)?;
-    let patient = connect::patient(&args.connection, &args.plugins, environment);
-    let transport = transport::connect(&effective, &patient.exec, &patient.around, &patient.transport)
-        .map_err(|error| failure(Exit::No, &error, &effective))?;
+    let options = connect::options(&args.connection, args.plugins.kuberc.as_deref(), environment);
+    let config = connect::resolve(&options, output)?;
+    for warning in config.warnings() {
+        output.warning(&redact::terminal(&warning.to_string()));
+    }
+    let doctor = doctor_command(args, &config);
+    let client = Client::new(config).map_err(|error| connect::build_failure(&error))?;
     connect::block_on(async {
         let mut seconds = tokio::time::interval(Duration::from_secs(1));
         for time in 1..=args.times {
             seconds.tick().await;
-            let review = whoami(&transport).await.map_err(|error| request_failure(&error, &effective))?;
+            let review =
+                whoami(client.transport()).await.map_err(|error| request_failure(&error, &doctor))?;
             if output.is_json() {
                 output.json(&as_json(&review))?;
             } else if args.times > 1 {
@@ -41,29 +44,6 @@ pub(crate) fn run(
         }
         Ok(Exit::Done)
     })?
-}
-
-/// The cluster and user the kubeconfig selects; without a kubeconfig, the pod's service account.
-fn selected(args: &WhoamiArgs, environment: &Environment, output: &mut Output) -> Result<Effective, Failure> {
-    let merged = super::kubeconfig::merged(&args.connection, environment, output)?;
-    let overrides = args.connection.overrides(&environment.current_dir);
-    if merged.origins().is_empty() {
-        let pod = connect::patient(&args.connection, &args.plugins, environment).pod;
-        if let Some(effective) = in_cluster::configuration(&pod, &overrides, &OsFileSystem) {
-            return Ok(effective);
-        }
-    }
-    let effective = merged.select(&overrides, &OsFileSystem).map_err(|problems| {
-        for problem in &problems {
-            let way_out = problem.way_out().map(|hint| format!("; {hint}")).unwrap_or_default();
-            output.error(&format!("{problem}{way_out}"));
-        }
-        Failure::AlreadyReported(Exit::No)
-    })?;
-    for advice in effective.advice() {
-        output.warning(&advice.to_string());
-    }
-    Ok(effective)
 }
 
 fn exit(error: &WhoamiError) -> Exit {
@@ -77,11 +57,10 @@ fn exit(error: &WhoamiError) -> Exit {
 }
 
 /// The error of a request, with the command that fixes or diagnoses it.
-fn request_failure(error: &WhoamiError, effective: &Effective) -> Failure {
-    match slow_signer(error) {
-        Some(text) => Failure::Message { exit: exit(error), text },
-        None => failure(exit(error), error, effective),
-    }
+fn request_failure(error: &WhoamiError, doctor: &str) -> Failure {
+    let text = slow_signer(error)
+        .unwrap_or_else(|| format!("{}; run `{doctor}` to diagnose", redact::terminal(&error_chain(error))));
+    Failure::Message { exit: exit(error), text }
 }
 
 /// The message for a signer that is too slow: the command that asks for the PIN beforehand.
@@ -90,12 +69,26 @@ fn slow_signer(error: &WhoamiError) -> Option<String> {
     Some(format!("{}; `navicert signer serve` asks for it once", redact::terminal(&error_chain(error))))
 }
 
-/// The error message, with the command that diagnoses it.
-fn failure(exit: Exit, error: &dyn std::error::Error, effective: &Effective) -> Failure {
-    let context = effective.context.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
-    let text = error_chain(error);
-    let text = format!("{}; run `navicert doctor{context}` to diagnose", redact::terminal(&text));
-    Failure::Message { exit, text }
+/// The command that diagnoses the same context, ready to be pasted.
+fn doctor_command(args: &WhoamiArgs, config: &Config) -> String {
+    let mut command = String::from("navicert doctor");
+    if let Some(path) = &args.connection.kubeconfig {
+        let _ = write!(command, " --kubeconfig {}", shell_word(&path.display().to_string()));
+    }
+    if let Some(context) = config.context() {
+        let _ = write!(command, " --context {}", shell_word(context));
+    }
+    command
+}
+
+/// Quotes a word for a POSIX shell if it needs to be.
+fn shell_word(word: &str) -> String {
+    let word = redact::terminal(word);
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.into_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
 }
 
 fn as_text(review: &SelfSubjectReview) -> String {
@@ -141,6 +134,19 @@ fn as_json(review: &SelfSubjectReview) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_are_quoted_for_a_shell_only_if_needed() {
+        for (word, quoted) in [
+            ("prod", "prod"),
+            ("/a/b.yaml", "/a/b.yaml"),
+            ("a b", "'a b'"),
+            ("it's", "'it'\\''s'"),
+            ("", "''"),
+        ] {
+            assert_eq!(shell_word(word), quoted);
+        }
+    }
 
     #[test]
     fn slow_signer_is_reported_with_the_command_that_logs_in_beforehand() {

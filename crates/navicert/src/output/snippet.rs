@@ -6,6 +6,8 @@ use std::ops::Range;
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use navicert_types::tree::Span;
 
+use super::Output;
+
 /// One problem in one file.
 pub(crate) struct SnippetProblem<'a> {
     /// The file as the user named it.
@@ -22,6 +24,23 @@ pub(crate) struct SnippetProblem<'a> {
     pub(crate) hint: Option<String>,
     /// Error rather than warning.
     pub(crate) fatal: bool,
+}
+
+/// Prints a problem with secrets masked. After many of a kind, problems are only counted.
+pub(crate) fn print(problem: &SnippetProblem<'_>, output: &mut Output) {
+    output.snippet(problem.fatal, || plain_message(problem), || render(problem));
+}
+
+/// Prints a problem of a file that holds no secrets. After many of a kind, problems are only counted.
+pub(crate) fn print_open(problem: &SnippetProblem<'_>, output: &mut Output) {
+    output.snippet(problem.fatal, || plain_message(problem), || render_open(problem));
+}
+
+/// The problem without its source line.
+fn plain_message(problem: &SnippetProblem<'_>) -> String {
+    let SnippetProblem { file, span, message, .. } = problem;
+    let hint = problem.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+    format!("{file}:{}:{}: {message}{hint}", span.line, span.column)
 }
 
 /// Renders the problem for a terminal, with secrets masked.

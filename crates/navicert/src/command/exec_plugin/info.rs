@@ -1,11 +1,14 @@
 //! `navicert exec-plugin info --jsonl`: the exact `KUBERNETES_EXEC_INFO` a plugin receives for a user and cluster of a
 //! kubeconfig. Standard input is treated as not being a terminal.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 
-use navicert_client::exec::Plugin;
+use navicert_client::ConfigOptions;
+use navicert_client::config::ConfigErrorStage;
 use navicert_client::exec::interactive::{self, StdinUse, Terminal};
-use navicert_client::kubeconfig::{self, KubeconfigSources, MemoryFileSystem, Overrides};
+use navicert_client::kubeconfig::{KubeconfigSources, MemoryFileSystem};
+use navicert_plugin::Environment;
 use navicert_types::error_chain;
 use navicert_types::kubeconfig::Cluster;
 use serde_json::{Map, Value, json};
@@ -74,18 +77,18 @@ fn escape_for_yaml(json: &str) -> String {
 /// The exec info a client would pass, `None` if the client would not run the plugin.
 fn exec_info(config: &str) -> Result<Option<String>, String> {
     let files = MemoryFileSystem::new(ROOT, [(PathBuf::from("config"), config.as_bytes().to_vec())]);
-    let sources = KubeconfigSources::list([PathBuf::from("config")]);
-    let (_, effective) = kubeconfig::select(&sources, &Overrides::default(), Path::new(ROOT), &files)
-        .map_err(|error| error_chain(&error))?;
-    if let Some(obstacle) = effective.obstacles(&files).first() {
-        return Err(obstacle.to_string());
+    let options = ConfigOptions::new(Environment::empty(), ROOT)
+        .sources(KubeconfigSources::list([PathBuf::from("config")]))
+        .files(Arc::new(files));
+    let merged = options.load().map_err(|errors| error_chain(&errors))?;
+    let report = options.report(&merged);
+    // Clients run the plugin before they connect, so an address that cannot be reached is no error here.
+    let error = report.errors().iter().find(|error| error.stage() <= ConfigErrorStage::Build);
+    if let Some(error) = error {
+        return Err(error_chain(error));
     }
-    let Some(plugin) = Plugin::from_effective(&effective, &files).map_err(|error| error_chain(&error))?
-    else {
-        return Ok(None);
-    };
-    let mode = effective.user.exec.as_ref().map(|exec| exec.interactive_mode.as_str()).unwrap_or_default();
-    let interactive = interactive::decide(mode, &NoTerminal, &StdinUse::Free)
+    let Some(plugin) = report.exec_plugin() else { return Ok(None) };
+    let interactive = interactive::decide(plugin.interactive_mode(), &NoTerminal, &StdinUse::Free)
         .map_err(|error| format!("exec plugin cannot support interactive mode: {error}"))?;
     let request = plugin.exec_info(interactive).map_err(|error| error_chain(&error))?;
     Ok(Some(request.expose().clone()))

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, Limited};
-use navicert_client::kubeconfig::{KubeconfigSources, OsFileSystem, Overrides, select};
-use navicert_client::{exec, transport};
+use navicert_client::Client;
+use navicert_client::transport::Body;
 use navicert_image::service_account::{
     PodRef, ServiceAccount, ServiceAccountToken, ServiceAccounts, TokenRequest,
 };
@@ -15,10 +15,9 @@ use navicert_types::{Clock as _, SystemClock, Timestamp, error_chain};
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
-use transport::{Body, Transport};
 
 use crate::args::image::{AccountArgs, NamespacedName};
-use crate::command::connect::policy;
+use crate::command::connect;
 use crate::env::Environment;
 use crate::output::Failure;
 
@@ -29,37 +28,19 @@ const MAX_RESPONSE_BYTES: usize = 4 << 20;
 
 /// Client of the API server that the kubeconfig selects.
 pub(super) struct ApiServer {
-    transport: Transport,
+    client: Client,
     runtime: Runtime,
 }
 
 impl ApiServer {
     /// Selects the context; does not connect yet.
     pub(super) fn connect(args: &AccountArgs, environment: &Environment) -> Result<Self, Failure> {
-        let failed = |error: &dyn std::error::Error| Failure::bad_input(error_chain(error));
-        let sources = KubeconfigSources::locate(
-            args.kubeconfig.as_deref(),
-            environment.kubeconfig.as_deref(),
-            environment.home.as_deref(),
-        );
-        let overrides =
-            Overrides { context: args.context.clone().unwrap_or_default(), ..Overrides::default() };
-        let selected = select(&sources, &overrides, &environment.current_dir, &OsFileSystem);
-        let (_, effective) = selected.map_err(|error| {
-            Failure::bad_input(format!(
-                "no API server for service accounts: {}; run `navicert kubeconfig check` for details",
-                error_chain(&error)
-            ))
-        })?;
-        let mut surroundings = exec::Surroundings::new(environment.inherited.clone());
-        surroundings.policy = policy(None, environment);
-        let variables =
-            transport::TransportEnvironment::read(|name| environment.variable(name)?.into_string().ok());
-        let transport =
-            transport::connect(&effective, &exec::ExecSettings::default(), &surroundings, &variables)
-                .map_err(|error| failed(&error))?;
-        let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| failed(&error))?;
-        Ok(ApiServer { transport, runtime })
+        let options = connect::located(args.kubeconfig.as_deref(), environment)
+            .context(args.context.clone().unwrap_or_default())
+            .kuberc_policy(None);
+        let client = Client::new(options.resolve()?).map_err(|error| connect::build_failure(&error))?;
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        Ok(ApiServer { client, runtime })
     }
 
     /// Reads a pod with its service account name.
@@ -85,7 +66,7 @@ impl ApiServer {
             None => request.body(Body::empty()).map_err(|error| error.to_string())?,
         };
         let exchange = async {
-            let response = self.transport.send(request).await.map_err(|error| error_chain(&error))?;
+            let response = self.client.send(request).await.map_err(|error| error_chain(&error))?;
             let (head, body) = response.into_parts();
             let body = Limited::new(body, MAX_RESPONSE_BYTES).collect().await;
             let body = body.map_err(|error| format!("failed to read the response: {error}"))?.to_bytes();
@@ -154,7 +135,7 @@ impl ServiceAccounts for ApiServer {
 
 impl fmt::Debug for ApiServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ApiServer").field("transport", &self.transport).finish_non_exhaustive()
+        f.debug_struct("ApiServer").field("client", &self.client).finish_non_exhaustive()
     }
 }
 

@@ -4,11 +4,14 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 
-use navicert_client::kubeconfig::{
-    Effective, KubeconfigSources, MemoryFileSystem, MergedKubeconfig, Overrides, load,
-};
+use navicert_client::config::{ConfigErrorStage, ConfigReport};
+use navicert_client::kubeconfig::{KubeconfigSources, MemoryFileSystem, Overrides};
+use navicert_client::{ConfigError, ConfigOptions};
+use navicert_plugin::Environment;
+use navicert_types::error_chain;
 use navicert_types::tree::Node;
 use serde_json::{Map, Value, json};
 
@@ -76,12 +79,15 @@ impl BatchLine {
         Ok(BatchLine { files, sources, overrides })
     }
 
-    fn evaluate(&self, profile: Profile) -> Value {
-        let loaded = match load(&self.sources, Path::new(ROOT), &self.files) {
-            Ok(loaded) => loaded,
-            Err(errors) => return json!({"loads": false, "valid": false, "errors": texts(&errors)}),
+    fn evaluate(self, profile: Profile) -> Value {
+        let options = ConfigOptions::new(Environment::empty(), ROOT)
+            .sources(self.sources)
+            .overrides(self.overrides)
+            .files(Arc::new(self.files));
+        let merged = match options.load() {
+            Ok(merged) => merged,
+            Err(errors) => return json!({"loads": false, "valid": false, "errors": texts(errors.iter())}),
         };
-        let merged = MergedKubeconfig::new(loaded);
         let (shown, resolved) = (merged.config.expose_tree(), merged.resolved().expose_tree());
         let mut response = json!({
             "loads": true,
@@ -92,26 +98,26 @@ impl BatchLine {
         if resolved != shown {
             members.insert("resolved".to_owned(), to_json(&resolved));
         }
-        let errors = match merged.select(&self.overrides, &self.files) {
-            Ok(effective) => {
-                members.insert("client".to_owned(), self.client(&effective));
-                Vec::new()
-            }
-            Err(problems) => texts(&problems),
-        };
+        let report = options.report(&merged);
+        let at = |stage| texts(report.errors().iter().filter(|error| error.stage() == stage));
+        let errors = at(ConfigErrorStage::Validate);
+        if errors.is_empty() {
+            let build_errors = at(ConfigErrorStage::Build);
+            members.insert("client".to_owned(), client(&report, &build_errors));
+        }
         members.insert("valid".to_owned(), json!(errors.is_empty()));
         members.insert("errors".to_owned(), json!(errors));
         response
     }
+}
 
-    fn client(&self, effective: &Effective) -> Value {
-        let mut client = json!({"server": effective.server(), "auth": effective.credential_kinds()});
-        let obstacles = texts(&effective.obstacles(&self.files));
-        if let (false, Some(members)) = (obstacles.is_empty(), client.as_object_mut()) {
-            members.insert("build_error".to_owned(), json!(obstacles.join(", ")));
-        }
-        client
+/// The client that kubectl would create, or why it could not.
+fn client(report: &ConfigReport, build_errors: &[String]) -> Value {
+    let mut client = json!({"server": report.server(), "auth": report.credential_kinds()});
+    if let (false, Some(members)) = (build_errors.is_empty(), client.as_object_mut()) {
+        members.insert("build_error".to_owned(), json!(build_errors.join(", ")));
     }
+    client
 }
 
 /// Reads overrides by flag name.
@@ -191,8 +197,8 @@ fn strings(value: Option<&Value>, name: &str) -> Result<Vec<String>, String> {
     }
 }
 
-fn texts<T: ToString>(items: &[T]) -> Vec<String> {
-    items.iter().map(|item| item.to_string().replace(ROOT, "$DIR")).collect()
+fn texts<'a>(errors: impl Iterator<Item = &'a ConfigError>) -> Vec<String> {
+    errors.map(|error| error_chain(error).replace(ROOT, "$DIR")).collect()
 }
 
 fn to_json(tree: &Node) -> Value {

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use navicert_client::credential::{Credential, StaticCredential};
-use navicert_client::in_cluster;
-use navicert_client::kubeconfig::{Effective, OsFileSystem};
-use navicert_client::transport::{self, BuildError, Transport};
+use navicert_client::transport::{BuildError, Transport};
+use navicert_client::{Client, Config};
 use navicert_server::ServerLimits;
 use navicert_server::proxy::service_accounts::TokenReviewer;
 use navicert_server::proxy::settings::{IdentityMode, ServiceAccountTokens};
@@ -13,8 +11,8 @@ use navicert_server::proxy::upstream_access;
 use navicert_server::proxy::{Proxy, ProxyParts, ProxySettings};
 use navicert_server::token_review_client::TokenReviewClient;
 
+use super::check;
 use super::shared::ServerParts;
-use super::{bad_input, check};
 use crate::args::serve::{ProxyArgs, ProxyMode};
 use crate::command::connect;
 use crate::env::Environment;
@@ -28,9 +26,8 @@ const MAX_IDLE: usize = 256;
 pub(super) fn run(args: &ProxyArgs, environment: &Environment, output: &mut Output) -> Result<Exit, Failure> {
     let shared = ServerParts::open(&args.shared, None, environment, output)?;
     let settings = with_flags(shared.servers.proxy.clone(), args);
-    let effective = selected(args, environment, output)?;
-    let upstreams =
-        Upstreams::open(&effective, &settings, args, environment).map_err(|error| bad_input(&error))?;
+    let config = resolved(args, environment, output)?;
+    let upstreams = Upstreams::open(config, &settings).map_err(|error| connect::build_failure(&error))?;
     let proxy = Arc::new(build(settings, upstreams, &shared));
     if args.shared.check {
         return check::report_valid(&shared.reloader, output);
@@ -79,30 +76,21 @@ fn build(settings: ProxySettings, upstreams: Upstreams, shared: &ServerParts) ->
     Proxy::new(settings, parts)
 }
 
-/// The cluster and user the kubeconfig selects; without a kubeconfig, the pod's service account.
-fn selected(args: &ProxyArgs, environment: &Environment, output: &mut Output) -> Result<Effective, Failure> {
-    let patient = connect::patient(&args.connection, &args.plugins, environment);
-    let merged = crate::command::kubeconfig::merged(&args.connection, environment, output)?;
-    let pod = if merged.origins().is_empty() {
-        in_cluster::configuration(&patient.pod, &patient.overrides, &OsFileSystem)
-    } else {
-        None
-    };
-    let effective = match pod {
-        Some(effective) => effective,
-        None => crate::command::kubeconfig::selected(&args.connection, environment, output)?,
-    };
-    if !effective.user.impersonate.is_empty() {
+/// The configuration of the API server's clients, which must be usable for impersonation.
+fn resolved(args: &ProxyArgs, environment: &Environment, output: &mut Output) -> Result<Config, Failure> {
+    let options = connect::options(&args.connection, args.plugins.kuberc.as_deref(), environment);
+    let config = connect::resolve(&options, output)?;
+    if !config.user().impersonate.is_empty() {
         return Err(Failure::bad_input(
             "the proxy's kubeconfig user sets `as`, which conflicts with impersonating clients; remove `as`",
         ));
     }
-    if !effective.is_https() {
+    if !config.is_https() {
         return Err(Failure::bad_input(
             "API server URL must be https: credentials are not sent over plain http",
         ));
     }
-    Ok(effective)
+    Ok(config)
 }
 
 /// The two clients of the API server.
@@ -115,27 +103,16 @@ struct Upstreams {
 }
 
 impl Upstreams {
-    fn open(
-        effective: &Effective,
-        settings: &ProxySettings,
-        args: &ProxyArgs,
-        environment: &Environment,
-    ) -> Result<Self, BuildError> {
-        let patient = connect::patient(&args.connection, &args.plugins, environment);
-        let change = |of: transport::TransportSettings| transport::TransportSettings {
+    fn open(config: Config, settings: &ProxySettings) -> Result<Self, BuildError> {
+        let builder = Client::builder(config)
             // Bodies are forwarded unchanged: compression is negotiated between client and server.
-            compression: false,
-            http2: of.http2 && settings.upstream_http2,
-            max_idle: MAX_IDLE,
+            .compression(false)
+            .http2(settings.upstream_http2)
+            .max_idle(MAX_IDLE)
             // Requests keep the `User-Agent` of the client.
-            user_agent: None,
-            ..of
-        };
-        let authenticated =
-            transport::connect_with(effective, &patient.exec, &patient.around, &patient.transport, change)?;
-        let no_credential = Arc::new(StaticCredential::new(Credential::anonymous()));
-        let settings = change(transport::TransportSettings::from_effective(effective, &patient.transport)?);
-        let anonymous = Transport::new(settings, no_credential, transport::Around::system())?;
+            .user_agent(None);
+        let authenticated = builder.clone().build()?.into();
+        let anonymous = builder.anonymous().build()?.into();
         Ok(Upstreams { authenticated, anonymous })
     }
 }
