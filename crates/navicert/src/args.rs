@@ -3,6 +3,7 @@
 pub(crate) mod authn;
 pub(crate) mod cel;
 pub(crate) mod client;
+pub(crate) mod examples;
 pub(crate) mod exec_plugin;
 pub(crate) mod image;
 pub(crate) mod run;
@@ -35,7 +36,6 @@ const STYLES: Styles = Styles::styled()
     styles = STYLES,
     arg_required_else_help = true,
     disable_help_subcommand = true,
-    after_help = exit::HELP,
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -50,9 +50,47 @@ impl Cli {
     /// Parses the command line of this process; help and version are returned as errors, as clap does.
     pub(crate) fn read() -> Result<Self, clap::Error> {
         let arguments: Vec<OsString> = std::env::args_os().collect();
-        let definition = definition().bin_name(program_name(arguments.first()));
-        Cli::from_arg_matches(&definition.try_get_matches_from(arguments)?)
+        let program = program_name(arguments.first());
+        let parse = |arguments| {
+            let matches = definition().bin_name(program).try_get_matches_from(arguments)?;
+            Cli::from_arg_matches(&matches)
+        };
+        let cli = parse(arguments)?;
+        match &cli.verb {
+            // `navicert help authn explain` is `navicert authn explain --help`.
+            Verb::Help { verb } => {
+                let verbs = verb.iter().map(OsString::from);
+                parse([program.into()].into_iter().chain(verbs).chain(["--help".into()]).collect())
+            }
+            _ => Ok(cli),
+        }
     }
+}
+
+/// Whether `-o json` is on the command line, for an error before the command line is understood.
+pub(crate) fn requests_json(arguments: impl Iterator<Item = OsString>) -> bool {
+    let mut arguments = arguments.skip(1).take_while(|argument| argument != "--");
+    while let Some(argument) = arguments.next() {
+        let is_next = argument == "-o" || argument == "--output";
+        if is_next && arguments.next().is_some_and(|format| format == "json") {
+            return true;
+        }
+        if ["-ojson", "-o=json", "--output=json"].iter().any(|form| argument == *form) {
+            return true;
+        }
+    }
+    false
+}
+
+/// A usage error as one line, without the usage text.
+pub(crate) fn usage_message(error: &clap::Error) -> String {
+    if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return "missing subcommand or arguments; see --help".to_owned();
+    }
+    let text = error.render().to_string();
+    let first = text.split("\n\n").next().unwrap_or_default();
+    let words: Vec<&str> = first.trim_start_matches("error: ").split_whitespace().collect();
+    words.join(" ")
 }
 
 /// The program name in usage texts: `kubectl navicert` when run as a kubectl plugin, whatever its path.
@@ -65,13 +103,43 @@ fn program_name(program: Option<&OsString>) -> &'static str {
 
 /// The definition that parsing, help, completions and manual pages share.
 pub(crate) fn definition() -> Command {
-    let variables =
-        env::VARIABLES.iter().map(|variable| format!("  {:<22} {}\n", variable.name, variable.meaning));
-    Cli::command().after_long_help(format!(
-        "{}\n\nEnvironment:\n{}",
-        exit::HELP,
-        variables.collect::<String>()
-    ))
+    let (examples, exit_codes) = (examples::NAVICERT, exit::HELP);
+    Cli::command()
+        .after_help(format!("{examples}\n\n{exit_codes}"))
+        .after_long_help(format!("{examples}\n\n{exit_codes}\n\nEnvironment:\n{}", environment_table()))
+}
+
+/// The environment variables in at most 80 columns. The meaning of a long name stands on its own line.
+fn environment_table() -> String {
+    const MEANING_COLUMN: usize = 26;
+    const COLUMNS: usize = 80;
+    let (mut table, mut line) = (String::new(), String::new());
+    for variable in env::VARIABLES {
+        line.push_str("  ");
+        line.push_str(variable.name);
+        if line.len() + 2 > MEANING_COLUMN {
+            table.push_str(&line);
+            table.push('\n');
+            line.clear();
+        }
+        for word in variable.meaning.split(' ') {
+            let length = line.chars().count();
+            if length < MEANING_COLUMN {
+                line = format!("{line:<MEANING_COLUMN$}{word}");
+            } else if length + 1 + word.chars().count() > COLUMNS {
+                table.push_str(&line);
+                table.push('\n');
+                line = format!("{:MEANING_COLUMN$}{word}", "");
+            } else {
+                line.push(' ');
+                line.push_str(word);
+            }
+        }
+        table.push_str(&line);
+        table.push('\n');
+        line.clear();
+    }
+    table
 }
 
 /// Output format.
@@ -113,54 +181,97 @@ pub(crate) enum Verb {
     },
     /// Show and check kubeconfig files
     #[command(subcommand)]
+    #[command(after_help = examples::KUBECONFIG)]
     Kubeconfig(KubeconfigVerb),
     /// Show the user a cluster authenticates you as
+    #[command(after_help = examples::WHOAMI)]
     Whoami(Box<client::WhoamiArgs>),
     /// Diagnose a context, from its kubeconfig to the server's response
-    #[command(after_help = "\
-Example: navicert doctor prod
-
-The last line says what to fix first. A credential plugin is run if the server is reachable. Secrets are never shown.")]
+    #[command(after_help = examples::DOCTOR)]
     Doctor(Box<client::DoctorArgs>),
     /// Check credential plugins and their output
     #[command(subcommand)]
+    #[command(after_help = examples::EXEC_PLUGIN)]
     ExecPlugin(exec_plugin::ExecPluginVerb),
     /// Check, test and explain structured authentication configurations
     #[command(subcommand)]
+    #[command(after_help = examples::AUTHN)]
     Authn(authn::AuthnVerb),
     /// Check and evaluate CEL expressions as Kubernetes does
     #[command(subcommand)]
+    #[command(after_help = examples::CEL)]
     Cel(cel::CelVerb),
     /// Get, check and explain image pull credentials
     #[command(subcommand)]
+    #[command(after_help = examples::IMAGE)]
     Image(Box<image::ImageVerb>),
     /// List, test and serve PKCS#11 keys
     #[command(subcommand)]
+    #[command(after_help = examples::SIGNER)]
     Signer(signer::SignerVerb),
     /// Serve structured authentication to API servers, nginx and Envoy
     #[command(after_help = serve::HELP)]
     Serve(Box<serve::ServeArgs>),
     /// Print a shell completion script
-    #[command(after_help = "Example: navicert completions bash > /etc/bash_completion.d/navicert")]
+    #[command(after_help = examples::COMPLETIONS)]
     Completions {
         /// Shell to print the script for
         #[arg(value_enum)]
         shell: clap_complete::Shell,
     },
     /// Print or write the manual pages
+    #[command(after_help = examples::MAN)]
     Man {
         /// Directory to write one page per verb into [default: print the main page]
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
     },
+    /// Print the help of a verb
+    #[command(after_help = examples::HELP)]
+    Help {
+        /// Verb to print the help of [default: navicert itself]
+        #[arg(value_name = "VERB")]
+        verb: Vec<String>,
+    },
+    /// Print the version
+    #[command(after_help = examples::VERSION)]
+    Version,
+    /// Print the names that complete an option of a kubeconfig, for completion scripts
+    #[command(hide = true)]
+    CompleteNames(CompleteNamesArgs),
+}
+
+// Arguments of the hidden verb that completion scripts call.
+#[derive(Debug, Args)]
+pub(crate) struct CompleteNamesArgs {
+    /// Entries to list
+    #[arg(value_enum)]
+    pub(crate) kind: NameKind,
+
+    /// Words of the command line that is completed
+    #[arg(last = true)]
+    pub(crate) words: Vec<OsString>,
+}
+
+/// A list of a kubeconfig.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NameKind {
+    /// `contexts`
+    Contexts,
+    /// `clusters`
+    Clusters,
+    /// `users`
+    Users,
 }
 
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum KubeconfigVerb {
     /// Print the merged kubeconfig with secrets redacted
+    #[command(after_help = examples::KUBECONFIG_VIEW)]
     View(Box<ViewArgs>),
     /// Check whether a context is usable and report every problem
+    #[command(after_help = examples::KUBECONFIG_CHECK)]
     Check(Box<CheckArgs>),
 }
 
@@ -303,6 +414,38 @@ mod tests {
             assert_eq!(program_name(Some(&OsString::from(program))), name, "{program}");
         }
         assert_eq!(program_name(None), "navicert");
+    }
+
+    #[test]
+    fn json_is_recognized_on_command_lines_with_errors() {
+        for (line, expected) in [
+            ("navicert whoami -o json --typo", true),
+            ("navicert -ojson", true),
+            ("navicert --output json typo", true),
+            ("navicert --output=json", true),
+            ("navicert whoami --typo", false),
+            ("navicert -o text --typo json", false),
+            ("navicert run --typo -- kubectl get pods -o json", false),
+        ] {
+            let words = line.split(' ').map(OsString::from);
+            assert_eq!(super::requests_json(words), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn environment_table_is_aligned_in_80_columns() {
+        let table = super::environment_table();
+        assert!(table.lines().count() > crate::env::VARIABLES.len(), "{table}");
+        for line in table.lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+            let is_name_alone = line.starts_with("  ") && !line.trim().contains(' ') && line.len() > 24;
+            assert!(is_name_alone || line.get(..26).is_some_and(|head| head.ends_with(' ')), "{line}");
+        }
+        for variable in crate::env::VARIABLES {
+            let words: Vec<&str> = table.split_whitespace().collect();
+            let shown = words.join(" ");
+            assert!(shown.contains(&format!("{} {}", variable.name, variable.meaning)), "{}", variable.name);
+        }
     }
 
     #[test]

@@ -23,7 +23,7 @@ const OTHERS: [&str; 6] = [
 ];
 
 /// Manual pages, without `.1`.
-const PAGES: [&str; 42] = [
+const PAGES: [&str; 44] = [
     "navicert",
     "navicert-authn",
     "navicert-authn-check",
@@ -41,6 +41,7 @@ const PAGES: [&str; 42] = [
     "navicert-exec-plugin-decode",
     "navicert-exec-plugin-info",
     "navicert-gateway",
+    "navicert-help",
     "navicert-image",
     "navicert-image-auth-file",
     "navicert-image-check",
@@ -65,6 +66,7 @@ const PAGES: [&str; 42] = [
     "navicert-signer-check",
     "navicert-signer-list",
     "navicert-signer-serve",
+    "navicert-version",
     "navicert-whoami",
 ];
 
@@ -237,11 +239,15 @@ fn works_from_a_home_folder_and_as_a_kubectl_plugin() {
     let help = succeed(&setup.run(&bin, "navicert", &["--help"]));
     assert!(help.contains("\nUsage: navicert [OPTIONS] <COMMAND>\n"), "{help}");
 
+    fs::create_dir(setup.path("home/.kube")).unwrap();
+    let contexts = "contexts: [{name: 'arn:aws:eks:x', context: {}}, {name: other, context: {}}]\n";
+    fs::write(setup.path("home/.kube/config"), contexts).unwrap();
     for (words, candidates) in [
         (&["doc"][..], "doctor\n:4\n"),
         (&["authn", "e"], "eval\nexplain\n:4\n"),
         (&["authn", "explain", "--config", ""], ":0\n"),
         (&["completions", "z"], "zsh\n:4\n"),
+        (&["whoami", "--context", "arn:"], "arn:aws:eks:x\n:4\n"),
     ] {
         assert_eq!(succeed(&setup.run(&bin, "kubectl_complete-navicert", words)), candidates, "{words:?}");
     }

@@ -2,6 +2,7 @@
 //! terminal, and checks each response like a client, plus recommendations.
 // C607
 
+mod report;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +17,8 @@ use navicert_types::{Timestamp, error_chain};
 use super::plugin::Plugin;
 use super::response::{self, PluginOutput, PluginOutputError};
 use super::settings::{ExecSettings, Surroundings};
+
+pub use report::{CaseResult, ConformanceReport};
 
 /// One run of the plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,20 +4,25 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::Profile;
+use super::{Profile, examples};
 
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum AuthnVerb {
     /// Check an AuthenticationConfiguration and report every problem
+    #[command(after_help = examples::AUTHN_CHECK)]
     Check(CheckArgs),
     /// Print the user a token authenticates
+    #[command(after_help = examples::AUTHN_EVAL)]
     Eval(EvalArgs),
     /// Explain step by step why a token is accepted or rejected
+    #[command(after_help = examples::AUTHN_EXPLAIN)]
     Explain(ExplainArgs),
     /// Run AuthenticationTest files and report untested rules
+    #[command(after_help = examples::AUTHN_TEST)]
     Test(TestArgs),
     /// Convert kube-apiserver's --oidc-* flags to an AuthenticationConfiguration
+    #[command(after_help = examples::AUTHN_MIGRATE)]
     Migrate(MigrateArgs),
 }
 

@@ -5,14 +5,16 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::Value;
 
-use super::Profile;
+use super::{Profile, examples};
 
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum CelVerb {
     /// Compile an expression and print its type
+    #[command(after_help = examples::CEL_CHECK)]
     Check(CheckArgs),
     /// Evaluate an expression over claims, a user or variables
+    #[command(after_help = examples::CEL_EVAL)]
     Eval(EvalArgs),
 }
 

@@ -2,18 +2,19 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::examples;
+
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum ExecPluginVerb {
     /// Run a credential plugin as clients do and report every rule it violates
-    #[command(after_help = "\
-Example: navicert exec-plugin check aws eks get-token --cluster-name test
-
-The plugin is run with and without cluster information and a terminal. Its output is never shown.")]
+    #[command(after_help = examples::EXEC_PLUGIN_CHECK)]
     Check(CheckPluginArgs),
     /// Decode plugin output as a client does, one JSON object per line
+    #[command(after_help = examples::EXEC_PLUGIN_DECODE)]
     Decode(BatchArgs),
     /// Print the KUBERNETES_EXEC_INFO a plugin receives, one JSON object per line
+    #[command(after_help = examples::EXEC_PLUGIN_INFO)]
     Info(BatchArgs),
 }
 
@@ -28,7 +29,8 @@ pub(crate) struct CheckPluginArgs {
     pub(crate) limit: u64,
 
     /// Plugin and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    // Without `allow_hyphen_values`, a mistyped option before the command is a usage error and not a plugin to run.
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
 }
 

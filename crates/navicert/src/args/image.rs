@@ -5,32 +5,43 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::Profile;
+use super::{Profile, examples};
 
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum ImageVerb {
     /// Print the credentials a kubelet would use to pull an image
+    #[command(after_help = examples::IMAGE_GET)]
     Get(GetArgs),
     /// Explain which providers match an image, which plugins run and which credentials are tried
+    #[command(after_help = examples::IMAGE_EXPLAIN)]
     Explain(ExplainArgs),
     /// Check a credential provider configuration
+    #[command(after_help = examples::IMAGE_CHECK)]
     Check(CheckArgs),
     /// Check whether a `matchImages` pattern matches an image
+    #[command(after_help = examples::IMAGE_MATCH)]
     Match(MatchArgs),
     /// Look up an image in a Docker configuration file, as the kubelet does
+    #[command(after_help = examples::IMAGE_KEYRING)]
     Keyring(KeyringArgs),
     /// Check the response of a provider plugin
+    #[command(after_help = examples::IMAGE_RESPONSE)]
     Response(ResponseArgs),
     /// Write a containers auth.json for podman, skopeo and buildah
+    #[command(after_help = examples::IMAGE_AUTH_FILE)]
     AuthFile(AuthFileArgs),
     /// Check a provider plugin against every rule of the protocol
+    #[command(after_help = examples::IMAGE_PLUGIN_CHECK)]
     PluginCheck(PluginCheckArgs),
     /// Run the per-user daemon that serves `docker-credential-navicert`
+    #[command(after_help = examples::IMAGE_SERVE)]
     Serve(ServeArgs),
     /// Remove an image's credentials from the daemon's cache
+    #[command(after_help = examples::IMAGE_INVALIDATE)]
     Invalidate(InvalidateArgs),
     /// Print the daemon's metrics in the Prometheus text format
+    #[command(after_help = examples::IMAGE_METRICS)]
     Metrics(MetricsArgs),
 }
 
@@ -220,9 +231,6 @@ pub(crate) struct AuthFileArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Example: navicert image plugin-check --image registry.example/app -- ./my-provider --flag"
-)]
 pub(crate) struct PluginCheckArgs {
     /// Image the plugin has credentials for
     #[arg(long, value_name = "IMAGE", default_value = "registry.example/app")]

@@ -16,8 +16,10 @@ the command gets a token that is valid for this gateway only, while it runs. The
 command is not found, 126 if it is not executable.";
 
 pub(crate) const GATEWAY_HELP: &str = "\
-Example: navicert gateway --context prod     and in other terminals: navicert run --context prod --gateway auto -- CMD
+Examples:
+  navicert gateway --context prod
 
+In other terminals, `navicert run --context prod --gateway auto -- COMMAND` uses it. \
 Prints the path of a kubeconfig and serves until interrupted (Ctrl-C or SIGTERM).";
 
 #[derive(Debug, Args)]

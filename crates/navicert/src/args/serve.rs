@@ -8,7 +8,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use navicert_server::settings::parse_listen_address;
 
 use super::client::PluginArgs;
-use super::{ConnectionArgs, Profile};
+use super::{ConnectionArgs, Profile, examples};
 
 pub(crate) const HELP: &str = "\
 Examples:
@@ -20,13 +20,13 @@ SIGHUP reloads all files immediately (changed files are also reloaded automatica
 SIGTERM and SIGINT drain in-flight requests, then exit.";
 
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
 pub(crate) struct ServeArgs {
     #[command(subcommand)]
     pub(crate) server: Option<ServerVerb>,
 
-    /// Check the files and exit
-    #[arg(long, required = true)]
+    /// Check the files and exit, without a server
+    #[arg(long)]
     pub(crate) check: bool,
 
     #[command(flatten)]
@@ -37,6 +37,7 @@ pub(crate) struct ServeArgs {
 #[command(defer = true)]
 pub(crate) enum ServerVerb {
     /// Authentication webhook for API servers (TokenReview), nginx (auth_request) and Envoy (ext_authz)
+    #[command(after_help = examples::SERVE_WEBHOOK)]
     Webhook(Box<WebhookArgs>),
 
     /// Authenticating reverse proxy for a Kubernetes API server

@@ -4,26 +4,19 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::examples;
+
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum SignerVerb {
     /// List tokens with their keys, certificates and signature schemes, and the kubeconfig lines to use them
-    #[command(after_help = "\
-Example: navicert signer list --module /usr/lib/x86_64-linux-gnu/libykcs11.so
-
-Without --module, uses NAVICERT_PKCS11_MODULE or searches the default module paths. No PIN is needed.")]
+    #[command(after_help = examples::SIGNER_LIST)]
     List(ListArgs),
     /// Create and verify one test signature per scheme
-    #[command(after_help = "\
-Example: navicert signer check 'pkcs11:token=YubiKey;id=%01?module-path=/usr/lib/libykcs11.so'
-
-The PIN is read from the URI's `pin-source` file, from the NAVICERT_PINENTRY program or from the terminal.")]
+    #[command(after_help = examples::SIGNER_CHECK)]
     Check(CheckArgs),
     /// Log in once and sign for all clients of this user
-    #[command(after_help = "\
-Example: navicert signer serve 'pkcs11:token=YubiKey;id=%01?module-path=/usr/lib/libykcs11.so'
-
-Clients with `signerApiVersion: v1` in their kubeconfig find the socket and need no PIN while it runs.")]
+    #[command(after_help = examples::SIGNER_SERVE)]
     Serve(ServeArgs),
 }
 

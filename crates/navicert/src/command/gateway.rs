@@ -131,7 +131,9 @@ impl Access {
         let user = self.config.user();
         // A plugin prompts on standard input, a signer on the controlling terminal, whatever standard input is.
         let asks = match &user.auth_provider {
-            Some(provider) if provider.name == external_signer::PROVIDER => terminal.has_controlling_terminal(),
+            Some(provider) if provider.name == external_signer::PROVIDER => {
+                terminal.has_controlling_terminal()
+            }
             provider => (provider.is_some() || user.exec.is_some()) && terminal.stdin_is_terminal(),
         };
         let runner = RepeatedStderrFilter::new(Arc::new(ProcessRunner::new(Arc::new(SystemClock))));

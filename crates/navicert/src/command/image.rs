@@ -109,7 +109,7 @@ fn recorded_providers(
 fn report_load_error(error: &LoadError, output: &mut Output) -> Failure {
     match error {
         LoadError::Config(errors) => {
-            errors.problems().iter().for_each(|problem| output.error(&problem.to_string()));
+            errors.problems().iter().for_each(|problem| output.listed_error(&problem.to_string()));
             Failure::AlreadyReported(Exit::BadInput)
         }
         error => Failure::bad_input(error_chain(error)),

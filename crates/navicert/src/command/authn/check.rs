@@ -99,7 +99,7 @@ impl Finding {
         };
         let hint = self.hint.clone();
         let problem = SnippetProblem { file, text, hidden: false, span, message, hint, fatal: self.fatal };
-        output.note(&snippet::render_open(&problem));
+        snippet::print_open(&problem, output);
     }
 
     fn json(&self) -> Value {

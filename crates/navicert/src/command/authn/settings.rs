@@ -214,7 +214,11 @@ pub(super) fn report_diagnostics(
             hint: one.hint.clone(),
             fatal: true,
         };
-        output.note(&if one.is_secret { snippet::render(&problem) } else { snippet::render_open(&problem) });
+        if one.is_secret {
+            snippet::print(&problem, output);
+        } else {
+            snippet::print_open(&problem, output);
+        }
     }
     Failure::AlreadyReported(Exit::BadInput)
 }

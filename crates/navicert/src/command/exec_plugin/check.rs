@@ -3,15 +3,18 @@
 use std::time::Duration;
 
 use navicert_client::exec::Surroundings;
-use navicert_client::exec::conformance::{ConformanceCase, PluginRule, PluginUnderTest, RuleViolation};
+use navicert_client::exec::conformance::{
+    CaseResult, ConformanceCase, ConformanceReport, PluginRule, PluginUnderTest, RuleViolation,
+};
 use navicert_types::exec_credential::ExecVersion;
+use navicert_types::redact;
 use serde_json::{Value, json};
 
 use super::terminal::with_terminal;
 use crate::args::exec_plugin::{CheckPluginArgs, ExecVersionArg};
 use crate::env::Environment;
 use crate::exit::Exit;
-use crate::output::{Failure, Output};
+use crate::output::{Failure, Output, style};
 
 /// Runs every case and reports.
 pub(super) fn run(
@@ -27,96 +30,143 @@ pub(super) fn run(
         ExecVersionArg::V1 => ExecVersion::V1,
         ExecVersionArg::V1beta1 => ExecVersion::V1Beta1,
     });
-    let mut reports = Vec::new();
-    for case in ConformanceCase::all(only) {
-        let report = CaseReport::run(case, &subject, &around);
-        if !output.is_json() {
-            report.print(output)?;
-        }
-        reports.push(report);
-    }
-    let broken = broken(&reports);
+    let report = run_cases(&ConformanceCase::all(only), &subject, &around, output);
+    let broken = report.broken();
     if output.is_json() {
-        output.json(&json!({
-            "conforms": broken.is_empty(),
-            "broken": broken.iter().map(|rule| rule.name()).collect::<Vec<_>>(),
-            "cases": reports.iter().map(CaseReport::json).collect::<Vec<_>>(),
-        }))?;
+        output.json(&as_json(&report))?;
     } else {
-        output.text(&conclusion(command, &broken))?;
+        print(&report, output)?;
+        output.text(&conclusion(command, &report))?;
+    }
+    if !broken.is_empty() {
+        for option in own_options(arguments) {
+            output.note(&format!(
+                "note: `{option}` was passed to the plugin; options of navicert stand before the command"
+            ));
+        }
     }
     Ok(if broken.is_empty() { Exit::Done } else { Exit::No })
 }
 
-/// The violated rules that are not advice, without duplicates.
-fn broken(reports: &[CaseReport]) -> Vec<PluginRule> {
-    let findings = reports.iter().flat_map(|report| report.findings.iter().flatten());
-    let mut rules: Vec<PluginRule> =
-        findings.map(|finding| finding.rule).filter(|rule| !rule.is_advice()).collect();
-    rules.sort();
-    rules.dedup();
-    rules
+/// Runs the cases. Once the program cannot be started, the others are left out: they would fail in the same way.
+fn run_cases(
+    cases: &[ConformanceCase],
+    subject: &PluginUnderTest,
+    around: &Surroundings,
+    output: &mut Output,
+) -> ConformanceReport {
+    let mut report = ConformanceReport::default();
+    for (number, &case) in cases.iter().enumerate() {
+        output.progress(&format!("run {} of {}: {case}", number + 1, cases.len()));
+        let findings = match report.results.iter().any(CaseResult::is_not_startable) {
+            true => None,
+            false if case.terminal => with_terminal(|| subject.run(case, around)).ok(),
+            false => Some(subject.run(case, around)),
+        };
+        report.results.push(CaseResult { case, findings });
+    }
+    output.progress("");
+    report
 }
 
-fn conclusion(command: &str, broken: &[PluginRule]) -> String {
+/// Prints every case. Consecutive cases with the same findings share them, and a finding is printed in full once.
+fn print(report: &ConformanceReport, output: &mut Output) -> Result<(), Failure> {
+    let mut shown: Vec<&RuleViolation> = Vec::new();
+    let (ran, skipped): (Vec<_>, Vec<_>) =
+        report.results.iter().partition(|result| result.findings.is_some());
+    for group in ran.chunk_by(|one, next| one.findings == next.findings) {
+        for result in group {
+            let verdict = match (report.is_failure(result), result.is_failed()) {
+                (true, _) => "FAIL",
+                (false, true) => "SKIP",
+                (false, false) => "PASS",
+            };
+            output.text(&format!("{}  {}\n", style::verdict(verdict), result.case))?;
+        }
+        for finding in group.first().into_iter().flat_map(|result| result.findings.iter().flatten()) {
+            let is_repeated = shown.contains(&finding);
+            output.text(&finding_lines(finding, is_repeated))?;
+            if !is_repeated {
+                shown.push(finding);
+            }
+        }
+    }
+    if skipped.is_empty() {
+        return Ok(());
+    }
+    let reason = match report.results.iter().any(CaseResult::is_not_startable) {
+        true => "the program cannot be started",
+        false => "failed to open a pseudo-terminal",
+    };
+    let cases = if skipped.len() == 1 { "case" } else { "cases" };
+    output.text(&format!("{}  {} more {cases}: {reason}\n", style::verdict("SKIP"), skipped.len()))
+}
+
+fn finding_lines(finding: &RuleViolation, is_repeated: bool) -> String {
+    let (name, requirement) = (finding.rule.name(), finding.rule.requirement());
+    let sort = if finding.rule.is_advice() { " (advice)" } else { "" };
+    if is_repeated {
+        return format!("      {name}{sort}: as above\n");
+    }
+    let message = redact::terminal(&finding.message);
+    format!("      {name}{sort}: {message}\n        required: {requirement}\n")
+}
+
+fn conclusion(command: &str, report: &ConformanceReport) -> String {
+    let broken = report.broken();
     let names: Vec<&str> = broken.iter().map(|rule| rule.name()).collect();
-    match names.as_slice() {
-        [] => format!("`{command}` conforms to every required rule\n"),
-        [name] => format!("`{command}` violates the rule {name}\n"),
+    match (names.as_slice(), report.only_version()) {
+        ([], Some(version)) => {
+            let api_version = version.api_version();
+            let short = api_version.rsplit('/').next().unwrap_or_default();
+            format!(
+                "`{command}` conforms to every required rule and speaks {short} only: write `apiVersion: {api_version}` in the kubeconfig\n"
+            )
+        }
+        ([], None) => format!("`{command}` conforms to every required rule\n"),
+        ([name], _) => format!("`{command}` violates the rule {name}\n"),
         _ => format!("`{command}` violates the rules {}\n", names.join(", ")),
     }
 }
 
-/// The result of one case; `None` if the case could not be run.
-struct CaseReport {
-    case: ConformanceCase,
-    findings: Option<Vec<RuleViolation>>,
+/// Options of navicert among the plugin's arguments, which may have been meant for navicert.
+fn own_options(arguments: &[String]) -> Vec<String> {
+    let pairs = arguments.iter().zip(arguments.iter().skip(1));
+    let is_output =
+        |option: &str, value: &str| matches!((option, value), ("-o" | "--output", "json" | "text"));
+    let outputs = pairs
+        .filter(|(option, value)| is_output(option, value))
+        .map(|(option, value)| format!("{option} {value}"));
+    let is_own = |argument: &&String| {
+        let name = argument.split('=').next().unwrap_or_default();
+        matches!(name, "--api-version" | "--limit") || matches!(argument.as_str(), "-ojson" | "--output=json")
+    };
+    outputs.chain(arguments.iter().filter(is_own).cloned()).collect()
 }
 
-impl CaseReport {
-    fn run(case: ConformanceCase, subject: &PluginUnderTest, around: &Surroundings) -> Self {
-        let findings = if case.terminal {
-            with_terminal(|| subject.run(case, around)).ok()
-        } else {
-            Some(subject.run(case, around))
-        };
-        CaseReport { case, findings }
-    }
+fn as_json(report: &ConformanceReport) -> Value {
+    let broken = report.broken();
+    json!({
+        "conforms": broken.is_empty(),
+        "broken": broken.iter().map(|rule| PluginRule::name(*rule)).collect::<Vec<_>>(),
+        "speaksOnly": report.only_version().map(ExecVersion::api_version),
+        "cases": report.results.iter().map(case_json).collect::<Vec<_>>(),
+    })
+}
 
-    fn print(&self, output: &mut Output) -> Result<(), Failure> {
-        let Some(findings) = &self.findings else {
-            return output.text(&format!("{}: skipped, failed to open a pseudo-terminal\n", self.case));
-        };
-        let verdict = match findings.iter().any(|finding| !finding.rule.is_advice()) {
-            true => "fail",
-            false => "pass",
-        };
-        output.text(&format!("{}: {verdict}\n", self.case))?;
-        for finding in findings {
-            let sort = if finding.rule.is_advice() { " (advice)" } else { "" };
-            let (rule, message) = (finding.rule.name(), &finding.message);
-            output.text(&format!(
-                "  {rule}{sort}: {message}\n    required: {}\n",
-                finding.rule.requirement()
-            ))?;
-        }
-        Ok(())
-    }
-
-    fn json(&self) -> Value {
-        let finding = |finding: &RuleViolation| {
-            json!({
-                "rule": finding.rule.name(),
-                "advice": finding.rule.is_advice(),
-                "message": finding.message,
-                "demand": finding.rule.requirement(),
-            })
-        };
+fn case_json(result: &CaseResult) -> Value {
+    let finding = |finding: &RuleViolation| {
         json!({
-            "apiVersion": self.case.version.api_version(),
-            "clusterInfo": self.case.cluster,
-            "terminal": self.case.terminal,
-            "findings": self.findings.as_ref().map(|findings| findings.iter().map(finding).collect::<Vec<_>>()),
+            "rule": finding.rule.name(),
+            "advice": finding.rule.is_advice(),
+            "message": finding.message,
+            "demand": finding.rule.requirement(),
         })
-    }
+    };
+    json!({
+        "apiVersion": result.case.version.api_version(),
+        "clusterInfo": result.case.cluster,
+        "terminal": result.case.terminal,
+        "findings": result.findings.as_ref().map(|findings| findings.iter().map(finding).collect::<Vec<_>>()),
+    })
 }

@@ -10,7 +10,8 @@ use super::provider_paths;
 use crate::args::image::CheckArgs;
 use crate::env::Environment;
 use crate::exit::Exit;
-use crate::output::{Failure, Output, snippet};
+use crate::output::snippet::{self, SnippetProblem};
+use crate::output::{Failure, Output};
 
 /// Prints every finding; fails if one is an error.
 pub(super) fn run(args: &CheckArgs, environment: &Environment, output: &mut Output) -> Result<Exit, Failure> {
@@ -31,7 +32,7 @@ pub(super) fn run(args: &CheckArgs, environment: &Environment, output: &mut Outp
             &json!({"valid": !broken, "hash": navicert_image::config::hash(&files), "findings": shown}),
         )?;
     } else {
-        findings.iter().for_each(|finding| output.note(&as_text(finding, &files)));
+        findings.iter().for_each(|finding| print(finding, &files, output));
         if !broken {
             let count = match findings.len() {
                 0 => "no warnings".to_owned(),
@@ -44,7 +45,7 @@ pub(super) fn run(args: &CheckArgs, environment: &Environment, output: &mut Outp
     Ok(if broken { Exit::No } else { Exit::Done })
 }
 
-fn as_text(finding: &LintFinding, files: &[ConfigFile]) -> String {
+fn print(finding: &LintFinding, files: &[ConfigFile], output: &mut Output) {
     let note = match (finding.severity, finding.kubelet_accepts) {
         (LintSeverity::Error, true) => " (the kubelet accepts this)",
         _ => "",
@@ -53,18 +54,21 @@ fn as_text(finding: &LintFinding, files: &[ConfigFile]) -> String {
     let message = message.trim_start_matches(": ").to_owned();
     let file = files.iter().find(|file| file.path == finding.file);
     let text = file.and_then(|file| str::from_utf8(&file.text).ok());
-    match (finding.span, text) {
-        (Some(span), Some(text)) => snippet::render(&snippet::SnippetProblem {
-            hidden: false,
-            file: &finding.file.to_string_lossy(),
-            text,
-            span,
-            message,
-            hint: finding.hint.clone(),
-            fatal: finding.severity == LintSeverity::Error,
-        }),
-        _ => finding.to_string(),
-    }
+    let fatal = finding.severity == LintSeverity::Error;
+    let (Some(span), Some(text)) = (finding.span, text) else {
+        let text = finding.to_string();
+        return if fatal { output.error(&text) } else { output.warning(&text) };
+    };
+    let problem = SnippetProblem {
+        hidden: false,
+        file: &finding.file.to_string_lossy(),
+        text,
+        span,
+        message,
+        hint: finding.hint.clone(),
+        fatal,
+    };
+    snippet::print(&problem, output);
 }
 
 fn as_json(finding: &LintFinding) -> Value {

@@ -21,7 +21,10 @@ use crate::output::{Failure, Output};
 /// Runs one server, or only checks the files.
 pub(crate) fn run(args: &ServeArgs, environment: &Environment, output: &mut Output) -> Result<Exit, Failure> {
     match &args.server {
-        None => check::run(&args.files, environment, output),
+        None if args.check => check::run(&args.files, environment, output),
+        None => Err(usage_error(
+            "missing server: run `navicert serve webhook` or `navicert serve proxy`, or add `--check` to check the files only",
+        )),
         Some(ServerVerb::Webhook(args)) => webhook::run(args, environment, output),
         Some(ServerVerb::Proxy(args)) => proxy::run(args, environment, output),
     }
