@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use crate::args::{Cli, Format, Verb};
 use crate::env::Environment;
 use crate::exit::Exit;
-use crate::output::{Failure, Output, error_object};
+use crate::output::{Failure, Output, config_report, error_object};
 
 fn main() -> ExitCode {
     redact_panic_messages();
@@ -66,6 +66,7 @@ fn run(cli: Cli) -> Exit {
         // The reader closed the pipe, as in `navicert … | head`.
         Err(Failure::OutputClosed) => Exit::Done,
         Err(Failure::AlreadyReported(exit)) => exit,
+        Err(Failure::Config(errors)) => config_report::print_errors(&errors, &mut output),
         Err(Failure::Message { exit, text }) => {
             output.error(&text);
             exit

@@ -3,11 +3,13 @@
 use std::io::{self, IsTerminal as _, Write};
 
 use anstream::AutoStream;
+use navicert_client::ConfigErrors;
 use serde_json::{Value, json};
 
 use crate::args::Format;
 use crate::exit::Exit;
 
+pub(crate) mod config_report;
 pub(crate) mod snippet;
 
 /// Maximum number of errors, and of warnings, printed with their source lines. A file with one systematic mistake has
@@ -21,6 +23,8 @@ const MAX_DETAILS: usize = 100;
 pub(crate) enum Failure {
     /// A message for standard error that names the file, the field and the fix.
     Message { exit: Exit, text: String },
+    /// No client can be built.
+    Config(Box<ConfigErrors>),
     /// The verb has already printed the errors.
     AlreadyReported(Exit),
     /// The reader of standard output closed it.
@@ -31,6 +35,12 @@ impl Failure {
     /// An input file is invalid.
     pub(crate) fn bad_input(text: impl Into<String>) -> Self {
         Failure::Message { exit: Exit::BadInput, text: text.into() }
+    }
+}
+
+impl From<ConfigErrors> for Failure {
+    fn from(errors: ConfigErrors) -> Self {
+        Failure::Config(Box::new(errors))
     }
 }
 
