@@ -1,7 +1,17 @@
 //! Conclusions from step results; the command line's transcripts run the steps against real servers.
 
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use navicert_plugin::Environment;
+use navicert_testkit::{Answer, ApiServer, Ca, wait};
+use navicert_types::{Clock, Timestamp};
+use serde_json::json;
+
 use super::report::ReportBuilder;
-use super::{Conclusion, DoctorReport, DoctorStep, StepStatus};
+use super::{Conclusion, DoctorReport, DoctorStep, StepStatus, diagnose};
+use crate::config::ConfigOptions;
 
 fn report(statuses: &[(DoctorStep, StepStatus)]) -> DoctorReport {
     let mut reported = 0;
@@ -57,4 +67,75 @@ fn remaining_steps_are_skipped_with_the_reason() {
     let skipped = report.results.iter().skip(1);
     assert!(skipped.clone().all(|result| result.status == StepStatus::Skip));
     assert!(skipped.clone().all(|result| result.text == "skipped because `file` failed"));
+}
+
+/// Sixty seconds later once the plugin has run.
+#[derive(Debug)]
+struct SlowPluginClock {
+    started: Timestamp,
+    marker: PathBuf,
+}
+
+impl Clock for SlowPluginClock {
+    fn now(&self) -> Timestamp {
+        let plugin = if self.marker.exists() { 60 } else { 0 };
+        self.started + Duration::from_secs(plugin)
+    }
+
+    fn monotonic(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+#[tokio::test]
+async fn time_that_a_plugin_takes_is_not_clock_skew() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str| directory.path().join(name);
+    let (ca, marker) = (Ca::new("root"), file("marker"));
+    let api = ApiServer::start(&ca);
+    api.accept_token("t", "ann", &[]);
+    let version = json!({"gitVersion": "v1.34.0"});
+    let date = "Sun, 06 Nov 1994 08:49:37 GMT";
+    api.answer("/version", Answer::json(&version).header("date", date));
+    let response =
+        r#"{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"t"}}"#;
+    let script = format!("touch {}; echo '{response}'", marker.display());
+    let exec = json!({
+        "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never", "command": "/bin/sh",
+        "args": ["-c", script],
+    });
+    // The test kit's certificates are valid from 2000 on, so they are not verified.
+    let config = json!({
+        "current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": api.url(), "insecure-skip-tls-verify": true}}],
+        "users": [{"name": "u", "user": {"exec": exec}}],
+    });
+    std::fs::write(file("config"), config.to_string()).unwrap();
+    let started = "1994-11-06T08:49:37Z".parse().unwrap();
+    let clock = Arc::new(SlowPluginClock { started, marker: marker.clone() });
+    let environment = Environment::from_iter([("PATH", "/usr/bin:/bin")]);
+    let options = ConfigOptions::new(environment, directory.path()).kubeconfig(file("config")).clock(clock);
+    let report = wait::within("a diagnosis", diagnose(&options, &mut |_| {})).await;
+    assert!(marker.exists(), "{report:?}");
+    let clock = report.results.iter().find(|result| result.step == DoctorStep::Clock).unwrap();
+    assert_eq!((clock.status, report.conclusion()), (StepStatus::Pass, Conclusion::Healthy), "{report:?}");
+}
+
+#[test]
+fn tokens_in_the_wrong_form_are_recognised() {
+    use super::rejection::{TokenMistake, token_mistake};
+    for (token, mistake) in [
+        ("Bearer abc", Some(TokenMistake::Scheme)),
+        ("bearer: abc", Some(TokenMistake::Scheme)),
+        ("YWJjZGVmLjAxMjM0NTY3ODlhYmNkZWY=", Some(TokenMistake::Base64)),
+        ("YWJjZGVmLjAxMjM0NTY3ODlhYmNkZWYK", Some(TokenMistake::Base64)),
+        ("abcdef.0123456789abcdef", None),
+        ("bearer-of-news", None),
+        // Valid base64, but of bytes that are not text: an opaque token.
+        ("0123456789abcdef0123456789abcdef", None),
+        ("short", None),
+        ("", None),
+    ] {
+        assert_eq!(token_mistake(token), mistake, "{token}");
+    }
 }
