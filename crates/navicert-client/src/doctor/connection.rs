@@ -20,8 +20,9 @@ use super::handshake;
 use super::kubeconfig::quoted;
 use super::proxy::{self, UsedProxy};
 use super::report::{DoctorStep, ReportBuilder};
+use super::switch::SwitchableCredential;
 use super::tls_probe::alert_in;
-use crate::credential::{Credential, StaticCredential};
+use crate::credential::{Credential, CredentialSource, StaticCredential};
 use crate::kubeconfig::{Address, Effective};
 use crate::transport::{
     Around, Body, BuildError, Timeouts, TokioTimer, Transport, TransportError, TransportSettings,
@@ -46,6 +47,10 @@ pub(super) struct Target<'a> {
 /// A server that responded.
 pub(super) struct Reached<'a> {
     pub(super) target: Target<'a>,
+    /// Has an open connection.
+    pub(super) transport: Transport,
+    /// The credential of that transport.
+    pub(super) credential: Arc<SwitchableCredential>,
     /// The difference of the clocks when the response arrived.
     pub(super) skew: Option<Skew>,
     pub(super) server: ServerKind,
@@ -172,7 +177,18 @@ async fn check_steps<'a>(target: Target<'a>, report: &mut ReportBuilder<'_>) -> 
         report.skip(DoctorStep::Proxy, "no proxy is used");
         resolve(&target, report).await?;
     }
-    let response = match target.probe(target.settings.clone()).await {
+    let credential = Arc::new(SwitchableCredential::anonymous());
+    let settings = TransportSettings { impersonation: None, ..target.settings.clone() };
+    let transport =
+        Transport::new(settings, Arc::clone(&credential) as Arc<dyn CredentialSource>, target.around());
+    let transport = match transport {
+        Ok(transport) => transport,
+        Err(error) => {
+            report_invalid_settings(target.effective, &error, report);
+            return None;
+        }
+    };
+    let response = match target.get(&transport, "/version").await {
         Ok(response) => response,
         Err(ProbeError::Build(error)) => {
             report_invalid_settings(target.effective, &error, report);
@@ -192,7 +208,13 @@ async fn check_steps<'a>(target: Target<'a>, report: &mut ReportBuilder<'_>) -> 
                     DoctorStep::Server,
                     format!("the server requires a client certificate ({alert:?})"),
                 );
-                return Some(Reached { target, skew: None, server: ServerKind::Unknown });
+                return Some(Reached {
+                    target,
+                    transport,
+                    credential,
+                    skew: None,
+                    server: ServerKind::Unknown,
+                });
             }
             None => {
                 report_failure(&target, error, report).await;
@@ -208,7 +230,7 @@ async fn check_steps<'a>(target: Target<'a>, report: &mut ReportBuilder<'_>) -> 
     }
     pass_steps_before(DoctorStep::Server, &target, report);
     let server = api_server::check(&target, &response, report)?;
-    Some(Reached { target, skew: response.skew, server })
+    Some(Reached { target, transport, credential, skew: response.skew, server })
 }
 
 /// Resolves the server's name.

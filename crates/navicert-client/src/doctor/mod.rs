@@ -21,6 +21,7 @@ mod rejection;
 mod report;
 mod request;
 mod signer;
+mod switch;
 mod tls_probe;
 
 use std::sync::Arc;

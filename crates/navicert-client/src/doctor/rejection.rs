@@ -88,7 +88,7 @@ pub(super) async fn explain_anonymous(sent: &Sent<'_>) -> (String, String) {
     }
     if !sent.has_credential() {
         let text = format!("{prefix}: no credential was sent");
-        return (text, format!("give user {user} a credential, or name another user in the context"));
+        return (text, add_credential(&sent.effective.user_name));
     }
     if sent.authorization("Basic").is_some() {
         return (format!("{prefix}: it ignores username and password"), no_basic(&user));
@@ -124,7 +124,7 @@ async fn explain_credential(sent: &Sent<'_>, prefix: &str) -> (String, String) {
     }
     if !sent.has_credential() {
         let text = format!("{prefix}: no credential was sent, and anonymous requests are not allowed");
-        return (text, format!("give user {user} a credential, or name another user in the context"));
+        return (text, add_credential(&sent.effective.user_name));
     }
     if let Some(token) = sent.authorization("Bearer")
         && let Some(mistake) = token_mistake(token)
@@ -207,6 +207,13 @@ fn lost_certificate(sent: &Sent<'_>, prefix: &str) -> (String, String) {
             sent.target.cluster()
         ),
     )
+}
+
+fn add_credential(user_name: &str) -> String {
+    match user_name {
+        "" => "add `user:` to the context".to_owned(),
+        name => format!("give user {} a credential, or name another user in the context", quoted(name)),
+    }
 }
 
 fn other_certificate(user: &str) -> String {

@@ -40,9 +40,16 @@ pub(super) async fn send_request(
         false => Arc::clone(&obtained.source),
     };
     let target = &reached.target;
-    let transport = match Transport::new(target.settings.clone(), source, target.around()) {
-        Ok(transport) => transport,
-        Err(error) => return report.fail(DoctorStep::Request, printable(&error), "correct the kubeconfig"),
+    let transport = if obtained.credential.identity.is_none() && target.settings.impersonation.is_none() {
+        reached.credential.set(source);
+        reached.transport.clone()
+    } else {
+        match Transport::new(target.settings.clone(), source, target.around()) {
+            Ok(transport) => transport,
+            Err(error) => {
+                return report.fail(DoctorStep::Request, printable(&error), "correct the kubeconfig");
+            }
+        }
     };
     let sent = Sent { patient, effective, target, obtained: &obtained };
     match whoami(&transport).await {

@@ -53,7 +53,11 @@ fn missing_users_and_credentials_are_named() {
     let fix = "give user `ann` a credential, or name another user in the context";
     check_fix("no-credential-anonymous", fix, Setup::new().user(json!({})).anonymous().context(34));
     let nobody = json!({"cluster": "east"});
-    check("no-user-in-context", "to do: ", Setup::new().anonymous().context_with(34, &nobody));
+    check_fix(
+        "no-user-in-context",
+        "add `user:` to the context",
+        Setup::new().anonymous().context_with(34, &nobody),
+    );
     let setup = Setup::new().user(json!({}));
     setup.api.accept_everyone();
     check_fix("anonymous-is-accepted", fix, setup.context(34));
@@ -90,8 +94,10 @@ fn tokens_in_the_wrong_form_are_recognised() {
 #[test]
 fn token_files_and_expired_tokens_name_the_file() {
     let setup = Setup::new().user(json!({"tokenFile": "token"}));
-    check("token-file-missing", "to do: ", setup.context(34));
-    check("token-file-empty", "to do: ", setup.context(34).file("token", "\n"));
+    let fix = "put a token into `[DIRECTORY]/token`, or correct the path in `tokenFile`";
+    check_fix("token-file-missing", fix, setup.context(34));
+    let fix = "put a token into `[DIRECTORY]/token`";
+    check_fix("token-file-empty", fix, setup.context(34).file("token", "\n"));
     let context = setup.context(34).file("token", EXPIRED);
     check_fix("token-file-expired", "put a new token into `[DIRECTORY]/token`", context);
     check("token-file-good", "no problems found", setup.context(34).file("token", KNOWN));
@@ -161,8 +167,27 @@ fn client_certificates_are_checked_before_and_by_the_server() {
     let setup = setup.user(json!({
         "client-certificate-data": encoded(one.chain_pem()), "client-key-data": encoded(another.key_pem()),
     }));
-    check("key-of-another-certificate", "to do: ", setup.context(34));
+    let fix = "give user `ann` the key that its certificate was issued for";
+    check_fix("key-of-another-certificate", fix, setup.context(34));
     let setup = Setup::new();
     let identity = setup.ca.client("ann").organization("developers").issue();
     check("certificate-good", "no problems found", setup.certificate(&identity).context(34));
+}
+
+#[test]
+fn users_that_two_files_define_differently_are_named() {
+    let fix = "remove or rename user `ann` in `config` or `other`: the first file in KUBECONFIG wins";
+    let two_files = |first: &str, second: &str| {
+        let setup = Setup::new().user(json!({"token": first}));
+        let other = json!({"users": [{"name": "ann", "user": {"token": second}}]});
+        let context =
+            setup.context(34).file("other", &other.to_string()).variable("KUBECONFIG", "config:other");
+        (setup, context)
+    };
+    let (_setup, context) = two_files(OPAQUE, KNOWN);
+    check_fix("user-in-two-files", fix, context);
+    let (_setup, context) = two_files(KNOWN, OPAQUE);
+    check("working-user-in-two-files", &format!("no errors; recommended: {fix}"), context);
+    let (_setup, context) = two_files(KNOWN, KNOWN);
+    check("same-user-in-two-files", "no problems found", context);
 }

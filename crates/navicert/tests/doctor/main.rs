@@ -9,6 +9,7 @@ mod plugins;
 mod proxies;
 mod servers;
 mod setup;
+mod terminal;
 
 use navicert_testkit::transcript::check_file;
 use navicert_testkit::{Answer, Ca};

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use navicert_testkit::{Answer, ApiServer, HttpServer, Program, TestContext, tools, wait};
+use navicert_testkit::{Answer, ApiServer, Ca, HttpServer, Program, TestContext, tools, wait};
 use serde_json::json;
 
 use super::setup::{KNOWN, OPAQUE, Setup, anonymous_forbidden, check, check_fix, version};
@@ -106,7 +106,7 @@ fn load_balancers_in_front_of_the_api_server_are_recognised() {
         format!("ssl_client_certificate [DIR]/ca.crt; ssl_verify_client on; location / {{ {forward} }}"),
         "location / { return 503; }".to_owned(),
         "return 444;".to_owned(),
-        "location / { auth_basic cluster; auth_basic_user_file [DIR]/users; return 200; }".to_owned(),
+        "location / { auth_basic cluster; auth_basic_user_file [DIR]/users; root [DIR]/missing; }".to_owned(),
     ];
     let Some(nginx) = Nginx::start(&setup, &bodies) else { return };
     std::fs::write(nginx.directory.path().join("users"), "").unwrap();
@@ -127,14 +127,18 @@ fn load_balancers_in_front_of_the_api_server_are_recognised() {
     let closes =
         "check the API server at `https://127.0.0.1:[PORT]`: it closes connections without a response";
     check_fix("nginx-closes-connections", closes, nginx.context(&setup, 8));
-    check("nginx-requires-password", "to do: ", nginx.context(&setup, 9));
+    let fix = "give user `ann` a token that this cluster accepts";
+    check_fix("nginx-requires-password", fix, nginx.context(&setup, 9));
     let plain = format!("http://127.0.0.1:{}", nginx.ports[0]);
     let fix = "set the server of cluster `east` to `https://127.0.0.1:[PORT]`";
     check_fix("nginx-http-to-tls-port", fix, setup.at(&plain).context(34));
     let identity = setup.ca.client("ann").issue();
     let certificate = setup.certificate(&identity);
     check_fix("nginx-loses-certificate", ends_tls, nginx.context(&certificate, 0));
-    let unknown = certificate.user(json!({"token": OPAQUE}));
+    let stranger = certificate.certificate(&Ca::new("another root").client("ann").issue());
+    let fix = "give user `ann` a certificate issued by this cluster's certificate authority";
+    check_fix("nginx-rejects-certificate", fix, nginx.context(&stranger, 6));
+    let unknown = stranger.user(json!({"token": OPAQUE}));
     let fix = "give user `ann` a token that this cluster accepts";
     check_fix("nginx-forwards-unknown-token", fix, nginx.context(&unknown, 0));
 }

@@ -3,7 +3,7 @@
 use navicert_testkit::{Answer, TestContext};
 use serde_json::json;
 
-use super::setup::{OPAQUE, Setup, check, check_fix, make_executable};
+use super::setup::{OPAQUE, Setup, check_fix, make_executable};
 
 /// The setup with a plugin of this script.
 fn plugin(script: &str) -> (Setup, TestContext) {
@@ -81,11 +81,14 @@ fn external_signers_are_checked_against_the_kuberc() {
     let setup = Setup::new().user(signer);
     let context = setup.context(34).file("signer", "#!/bin/sh\nexit 1\n");
     make_executable(&context.directory().join("signer"));
-    check("signer-denied", "to do: ", context);
-    check("signer-missing", "to do: ", setup.context(34));
+    let fix = "permit the external signer `[DIRECTORY]/signer`: add the lines above to the kuberc";
+    check_fix("signer-denied", fix, context);
+    let fix = "install the external signer `[DIRECTORY]/signer`, or correct `pathExec`";
+    check_fix("signer-missing", fix, setup.context(34));
     let context = setup.context(34).file("signer", "#!/bin/sh\nexit 1\n").file("~/.kube/kuberc", "kind: [\n");
     make_executable(&context.directory().join("signer"));
-    check("signer-and-broken-kuberc", "to do: ", context);
+    let fix = "fix line 1 of `[HOME]/.kube/kuberc`; no plugin may run until then";
+    check_fix("signer-and-broken-kuberc", fix, context);
 }
 
 #[test]
@@ -93,7 +96,8 @@ fn identity_providers_that_fail_are_reported() {
     let provider = json!({"auth-provider": {"name": "oidc", "config": {
         "idp-issuer-url": "https://127.0.0.1:9", "client-id": "navicert", "id-token": super::EXPIRED,
     }}});
-    check("oidc-expired-without-refresh-token", "to do: ", Setup::new().user(provider).context(34));
+    let fix = "log in again as user `ann`: its identity provider returned no token";
+    check_fix("oidc-expired-without-refresh-token", fix, Setup::new().user(provider).context(34));
     let removed = json!({"auth-provider": {"name": "gcp"}});
     let fix = "give user `ann` an exec plugin (`gke-gcloud-auth-plugin`) instead of the auth-provider";
     check_fix("auth-provider-removed", fix, Setup::new().user(removed).context(34));

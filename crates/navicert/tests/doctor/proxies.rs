@@ -113,9 +113,11 @@ fn proxies_that_reject_the_connection_are_explained() {
         fix,
         with_variable("HTTPS_PROXY", &format!("https://{}", proxy.address())),
     );
-    check("proxy-with-unknown-scheme", "to do: ", with_variable("HTTPS_PROXY", "ftp://127.0.0.1:3128"));
+    let fix = "correct HTTPS_PROXY, or unset it";
+    check_fix("proxy-with-unknown-scheme", fix, with_variable("HTTPS_PROXY", "ftp://127.0.0.1:3128"));
     let setup = Setup::new().cluster("proxy-url", json!("ftp://127.0.0.1:3128"));
-    check("proxy-url-with-unknown-scheme", "to do: ", setup.context(34));
+    let fix = "write the proxy as http://host:port, https://… or socks5://…";
+    check_fix("proxy-url-with-unknown-scheme", fix, setup.context(34));
 }
 
 #[test]

@@ -150,10 +150,10 @@ fn plain_http_and_tls_are_told_apart() {
 fn invalid_host_names_do_not_pass_dns() {
     for (name, host) in [("host-with-empty-label", "bad..host:6443"), ("host-with-space", "bad host:6443")] {
         let setup = Setup::new().cluster("server", json!(format!("https://{host}")));
-        check(name, "to do: ", setup.context(34));
+        check_fix(name, "write the server of cluster `east` as https://host:port", setup.context(34));
         let text = std::fs::read_to_string(super::page(name)).unwrap();
         assert!(!text.contains("PASS  dns"), "{name}");
     }
     let setup = Setup::new().cluster("tls-server-name", json!("not a name"));
-    check("invalid-tls-server-name", "to do: ", setup.context(34));
+    check_fix("invalid-tls-server-name", "correct `tls-server-name` of cluster `east`", setup.context(34));
 }
