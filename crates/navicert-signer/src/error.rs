@@ -192,6 +192,9 @@ pub enum SignError {
     Internal(String),
 }
 
+/// Minimum delay before the next attempt after the user cancelled, the PIN was incorrect or the device is locked.
+const MIN_BACKOFF_AFTER_REFUSAL: Duration = Duration::from_secs(30);
+
 /// Failure reasons of the signer protocol v1.
 // C884
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -243,6 +246,12 @@ impl Reason {
     // C884
     pub fn forbids_retry(self) -> bool {
         matches!(self, Reason::PinIncorrect | Reason::PinLocked | Reason::UserCancelled)
+    }
+
+    /// Minimum delay before the next automatic attempt.
+    // C884
+    pub fn min_backoff(self) -> Duration {
+        if self.forbids_retry() { MIN_BACKOFF_AFTER_REFUSAL } else { Duration::ZERO }
     }
 }
 

@@ -5,6 +5,8 @@
 
 #[path = "run/ends.rs"]
 mod ends;
+#[path = "run/failures.rs"]
+mod failures;
 #[path = "run/kubectl.rs"]
 mod kubectl;
 #[path = "run/secrets.rs"]

@@ -8,12 +8,15 @@
 )]
 
 mod hsm_support;
+#[path = "signer/terminal.rs"]
+mod terminal;
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use navicert_testkit::http_server::HttpServerBuilder;
 use navicert_testkit::program::Outcome;
 use navicert_testkit::transcript::check_file;
 use navicert_testkit::{ApiServer, Ca, Canaries, ClientAuth, KeyKind, Program, SoftHsm, TestContext, tools};
@@ -31,9 +34,18 @@ struct Setup {
 impl Setup {
     /// `None`, reported as skipped, if SoftHSM is not installed.
     fn new(kind: KeyKind) -> Option<Self> {
+        Setup::with_server(kind, |builder| builder)
+    }
+
+    /// The same with other settings of the server.
+    fn with_server(
+        kind: KeyKind,
+        change: impl FnOnce(HttpServerBuilder) -> HttpServerBuilder,
+    ) -> Option<Self> {
         let hsm = SoftHsm::start("my token", PIN)?;
         let ca = Ca::new("root");
-        let api = ApiServer::start_with(&ca, |builder| builder.client_auth(ClientAuth::Required(ca.clone())));
+        let client_auth = ClientAuth::Required(ca.clone());
+        let api = ApiServer::start_with(&ca, |builder| change(builder.client_auth(client_auth)));
         let key = hsm.generate(kind, "01", "work key");
         let chain = ca.client("ann").organization("developers").issue_for(&key.public_key);
         hsm.import_certificate(chain.first().unwrap(), "01", "work key");
@@ -326,6 +338,31 @@ fn commands_that_share_a_gateway_need_one_touch() {
         run("--gateway auto");
     }
     assert_eq!(times_asked(&context), 3, "one for all four");
+}
+
+/// Debian's kubectl, and a current one where it is installed.
+fn kubectls() -> Vec<PathBuf> {
+    let Some(debian) = tools::kubectl() else { return Vec::new() };
+    let installed = ["/usr/local/bin/kubectl", "/usr/bin/kubectl"].map(PathBuf::from);
+    std::iter::once(debian).chain(installed.into_iter().find(|path| path.exists())).collect()
+}
+
+#[test]
+fn incorrect_pin_is_reported_once_and_tried_once() {
+    let Some(setup) = Setup::new(KeyKind::EcP256) else { return };
+    let context = setup.context("000000");
+    setup.paste(&context);
+    for kubectl in kubectls() {
+        let _ = std::fs::remove_file(context.home().join("asked"));
+        for arguments in ["get pods", "get --raw /version"] {
+            let failed = context.run(&format!("navicert run -- {} {arguments}", kubectl.display()));
+            let complaint = String::from_utf8_lossy(&failed.stderr).into_owned();
+            assert_eq!(failed.code(), Some(1), "{complaint}");
+            let cause = "incorrect PIN for token `my token`";
+            assert_eq!(complaint.matches(cause).count(), 1, "{arguments}: {complaint}");
+        }
+        assert_eq!(times_asked(&context), 2, "once per run");
+    }
 }
 
 #[test]

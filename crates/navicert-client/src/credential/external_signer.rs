@@ -7,6 +7,7 @@ use std::fmt;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use navicert_plugin::{Backoff, Environment, FlightError, JoinError, Policy, SingleFlight, Stderr};
 use navicert_signer::SignError;
@@ -70,6 +71,16 @@ pub enum SignerError {
     /// The thread that ran the signer panicked.
     #[error("external signer failed")]
     Lost(#[source] JoinError),
+}
+
+impl SignerError {
+    /// A PIN that was incorrect is not asked for again at once: devices lock.
+    fn min_backoff(&self) -> Duration {
+        match self {
+            SignerError::Sign(error) => error.reason().min_backoff(),
+            _ => Duration::ZERO,
+        }
+    }
 }
 
 /// Gets a client certificate from an external signer, and again when it has expired or was rejected.
@@ -248,7 +259,8 @@ impl ExternalSigner {
             Err(error) => {
                 let error = self.explain_denial(error);
                 let clock = Arc::clone(&self.settings.clock);
-                state.backoff.get_or_insert_with(|| Backoff::new(Default::default(), clock)).record_failure();
+                let backoff = state.backoff.get_or_insert_with(|| Backoff::new(Default::default(), clock));
+                backoff.record_failure_with_min_delay(error.min_backoff());
                 state.failure = Some(error.clone());
                 Err(error)
             }

@@ -22,8 +22,9 @@ pub(super) fn rejection_in(
                 RejectedResponse { status: response.status(), headers: response.headers().clone() };
             Some(Rejection::Unauthorized(Some(Arc::new(response_head))))
         }
-        Err(TransportError::CertificateRejected { .. }) => {
-            credential.identity.is_some().then_some(Rejection::TlsAlert)
+        Err(TransportError::CertificateRejected { alert }) => {
+            let is_refreshed = REFRESHING_ALERTS.iter().any(|known| format!("{known:?}") == *alert);
+            (is_refreshed && credential.identity.is_some()).then_some(Rejection::TlsAlert)
         }
         // The certificate's key is gone: there may be another pair now (C821).
         Err(TransportError::Signer(error)) if error.reason() == Reason::NoObject => Some(Rejection::TlsAlert),
@@ -31,15 +32,18 @@ pub(super) fn rejection_in(
     }
 }
 
-/// The fatal alerts that concern the client certificate.
+/// The alerts after which another certificate is fetched.
 // C435
+const REFRESHING_ALERTS: [AlertDescription; 5] = [
+    AlertDescription::BadCertificate,
+    AlertDescription::CertificateExpired,
+    AlertDescription::CertificateRevoked,
+    AlertDescription::CertificateUnknown,
+    AlertDescription::AccessDenied,
+];
+
+/// The fatal alerts that concern the client certificate: also those for which another one of the same issuer is no remedy.
 pub(super) fn is_client_certificate_alert(alert: AlertDescription) -> bool {
-    matches!(
-        alert,
-        AlertDescription::BadCertificate
-            | AlertDescription::CertificateExpired
-            | AlertDescription::CertificateRevoked
-            | AlertDescription::CertificateUnknown
-            | AlertDescription::AccessDenied
-    )
+    REFRESHING_ALERTS.contains(&alert)
+        || matches!(alert, AlertDescription::UnknownCA | AlertDescription::UnsupportedCertificate)
 }

@@ -13,6 +13,7 @@ mod stream;
 mod upgrade;
 mod upstream_state;
 
+use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +21,7 @@ use std::time::Duration;
 use http::header::{HeaderName, HeaderValue};
 use http::{Response, StatusCode, request};
 use http_body::Body as _;
-use navicert_client::transport::{Timer, TokioTimer, Transport};
+use navicert_client::transport::{Timer, TokioTimer, Transport, TransportError};
 use navicert_types::error_chain;
 
 use crate::listener::CloseConnection;
@@ -150,6 +151,18 @@ impl Default for ForwardRules {
     }
 }
 
+/// Learns how requests with the transport's credential end.
+pub trait UpstreamObserver: fmt::Debug + Send + Sync {
+    /// A request got no response.
+    fn failed(&self, error: &TransportError);
+
+    /// The API server rejected the credential (401).
+    fn rejected(&self);
+
+    /// The API server accepted the credential.
+    fn accepted(&self);
+}
+
 /// Forwards requests to one API server.
 #[derive(Clone, Debug)]
 pub struct Forwarder {
@@ -158,19 +171,34 @@ pub struct Forwarder {
     rules: ForwardRules,
     timer: Arc<dyn Timer>,
     upstream_state: Arc<UpstreamState>,
+    observer: Option<Arc<dyn UpstreamObserver>>,
 }
 
 impl Forwarder {
     /// Uses this transport, which should not request compression.
     pub fn new(upstream: Transport, rules: ForwardRules) -> Self {
         let timer = Arc::new(TokioTimer);
-        Forwarder { upstream, anonymous_upstream: None, rules, timer, upstream_state: Arc::default() }
+        Forwarder {
+            upstream,
+            anonymous_upstream: None,
+            rules,
+            timer,
+            upstream_state: Arc::default(),
+            observer: None,
+        }
     }
 
     /// Adds a transport without a credential, for [`UpstreamIdentity::with_caller_credential`].
     #[must_use]
     pub fn with_anonymous_upstream(mut self, bare: Option<Transport>) -> Self {
         self.anonymous_upstream = bare;
+        self
+    }
+
+    /// Reports the end of every request with the transport's credential.
+    #[must_use]
+    pub fn with_observer(mut self, observer: Option<Arc<dyn UpstreamObserver>>) -> Self {
+        self.observer = observer;
         self
     }
 
@@ -241,6 +269,9 @@ impl Forwarder {
             if identity.credential == UpstreamCredential::Proxy {
                 self.upstream_state.observe_failure(&error);
             }
+            if let Some(observer) = self.observer_of(identity.credential) {
+                observer.failed(&error);
+            }
             Problem::from_transport(&error, self.rules.expose_details)
         })?;
         self.check_response(&response, upgrade.is_some(), identity.credential)?;
@@ -254,6 +285,10 @@ impl Forwarder {
         }
     }
 
+    fn observer_of(&self, credential: UpstreamCredential) -> Option<&dyn UpstreamObserver> {
+        self.observer.as_deref().filter(|_| credential == UpstreamCredential::Proxy)
+    }
+
     /// Rejects responses that must not be forwarded.
     // S246, S252
     fn check_response<B>(
@@ -265,6 +300,11 @@ impl Forwarder {
         let status = response.status();
         let is_proxy_credential = credential == UpstreamCredential::Proxy;
         let rejected = is_proxy_credential && status == StatusCode::UNAUTHORIZED;
+        match self.observer_of(credential) {
+            Some(observer) if rejected => observer.rejected(),
+            Some(observer) => observer.accepted(),
+            None => {}
+        }
         if is_proxy_credential {
             self.upstream_state.observe_response(status);
         }

@@ -31,10 +31,6 @@ use crate::scheme::{Input, Scheme};
 /// The longest prompt shown; the rest is cut off.
 // C851
 const MAX_PROMPT_CHARS: usize = 1024;
-/// Minimum delay before the next attempt after the user cancelled or the device is locked.
-// C884
-const MIN_BACKOFF_AFTER_REFUSAL: Duration = Duration::from_secs(30);
-
 /// The protocol version of a signer.
 // C820, C880
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,9 +210,7 @@ impl ExecSigner {
             // Invalid input: no process ran.
             Err(SignError::Input { .. }) => {}
             Err(error) => {
-                let floor =
-                    if error.reason().forbids_retry() { MIN_BACKOFF_AFTER_REFUSAL } else { Duration::ZERO };
-                backoff.record_failure_with_min_delay(floor);
+                backoff.record_failure_with_min_delay(error.reason().min_backoff());
                 *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.clone());
             }
         }

@@ -41,7 +41,7 @@ impl Runner for SessionRunner {
                 // It has exited, for example because its user killed it: start another one.
                 Err(RunError::Io { .. }) => {}
                 Ok(completed) => {
-                    *slot = Some(session);
+                    *slot = Some(session).filter(|_| is_success(&completed));
                     return Ok(completed);
                 }
                 failed => return failed,
@@ -49,7 +49,7 @@ impl Runner for SessionRunner {
         }
         let variable = (OsStr::new(SESSION_VARIABLE), OsStr::new("1"));
         let (session, completed) = Session::start(command, variable, &is_last)?;
-        *slot = Some(session);
+        *slot = Some(session).filter(|_| is_success(&completed));
         Ok(completed)
     }
 }
@@ -57,6 +57,13 @@ impl Runner for SessionRunner {
 fn may_stay(command: &Permitted<Command>) -> bool {
     let is_v1 = command.command().variable(REQUEST_FD_VARIABLE).is_some_and(|number| number == "0");
     is_v1 && command.program().file_name() == Some(OsStr::new(PROGRAM))
+}
+
+/// Whether the response is not an error. After one the next request starts afresh: a signer does not ask again for a PIN
+/// that its device has rejected.
+fn is_success(completed: &Completed) -> bool {
+    let mut lines = completed.stdout.expose().split(|octet| *octet == b'\n');
+    !lines.any(|line| matches!(v1::Message::from_json(line), Ok(v1::Message::Error { .. })))
 }
 
 /// Whether a line ends a response. An invalid one does too, so that the client reports it.

@@ -51,5 +51,9 @@ fn failure(error: &SignError) -> Failure {
         _ if matches!(error, SignError::Module { .. }) => Exit::BadInput,
         _ => Exit::No,
     };
-    Failure::Message { exit, text: redact::terminal(&error_chain(error)).into_owned() }
+    let help = match error {
+        SignError::Ambiguous { .. } => "; `navicert signer list` shows them",
+        _ => "",
+    };
+    Failure::Message { exit, text: format!("{}{help}", redact::terminal(&error_chain(error))) }
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use navicert_testkit::{ApiServer, Ca, ClientAuth, Identity, Program, tools};
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub(crate) struct Setup {
     pub(crate) api: ApiServer,
@@ -14,8 +14,12 @@ pub(crate) struct Setup {
 
 impl Setup {
     pub(crate) fn new() -> Self {
+        Setup::with_client_auth(ClientAuth::Requested)
+    }
+
+    pub(crate) fn with_client_auth(client_auth: ClientAuth) -> Self {
         let ca = Ca::new("run");
-        let api = ApiServer::start_with(&ca, |server| server.client_auth(ClientAuth::Requested));
+        let api = ApiServer::start_with(&ca, |server| server.client_auth(client_auth));
         let ann = ca.client("ann").organization("developers").issue();
         let dir = tempfile::tempdir().unwrap();
         let files = ann.write_to(dir.path(), "ann");
@@ -55,6 +59,14 @@ impl Setup {
     /// `navicert run -- sh -c …`
     pub(crate) fn shell(&self, script: &str) -> Program {
         self.navicert(&["run", "--", "/bin/sh", "-c", script])
+    }
+
+    /// Changes the kubeconfig.
+    pub(crate) fn edit(&self, change: impl FnOnce(&mut Value)) {
+        let path = self.dir.path().join("config");
+        let mut config = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        change(&mut config);
+        fs::write(path, config.to_string()).unwrap();
     }
 
     /// What gateways have left in the runtime dir.
