@@ -2,7 +2,10 @@
 //! environment is passed in as a function.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::PathBuf;
+
+use navicert_plugin::RuntimeDirectory;
 
 use crate::docker_helper::{ScopeError, Scopes, parse_mirrors, parse_scopes};
 
@@ -20,6 +23,9 @@ pub const SCOPES_VARIABLE: &str = "NAVICERT_IMAGE_SCOPES";
 // I253
 pub const MIRRORS_VARIABLE: &str = "NAVICERT_IMAGE_MIRRORS";
 
+/// The name of the socket in the user's runtime directory.
+const SOCKET_NAME: &str = "image.sock";
+
 /// The paths and scopes of a user's programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefaultPaths {
@@ -27,7 +33,7 @@ pub struct DefaultPaths {
     pub config: PathBuf,
     /// Directory of the plugin executables.
     pub bin_dir: PathBuf,
-    /// The daemon's socket; `None` without a private runtime directory.
+    /// The daemon's socket, in the user's [runtime directory](RuntimeDirectory); `None` if none can be private.
     pub socket: Option<PathBuf>,
     /// Scopes and mirrors.
     pub scopes: Scopes,
@@ -57,9 +63,21 @@ impl DefaultPaths {
 
     /// The socket path alone, for helpers that query the daemon.
     pub fn socket(variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-        let path = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        path(SOCKET_VARIABLE).or_else(|| path("XDG_RUNTIME_DIR").map(|dir| dir.join("navicert/image.sock")))
+        named_socket(variable).or_else(|| RuntimeDirectory::locate(variable).file(SOCKET_NAME))
     }
+
+    /// Where a daemon creates its socket; creates the runtime directory.
+    ///
+    /// # Errors
+    /// No private directory can be created.
+    pub fn new_socket(variable: &dyn Fn(&str) -> Option<OsString>) -> io::Result<PathBuf> {
+        let named = named_socket(variable).map(Ok);
+        named.unwrap_or_else(|| Ok(RuntimeDirectory::locate(variable).create()?.join(SOCKET_NAME)))
+    }
+}
+
+fn named_socket(variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    variable(SOCKET_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
 #[cfg(test)]
@@ -74,22 +92,35 @@ mod tests {
             };
             DefaultPaths::new(&find)
         };
-        let none = paths(&[("HOME", "/no/such")]).unwrap();
+        let none = paths(&[("HOME", "/no/such"), (SOCKET_VARIABLE, "/s")]).unwrap();
         assert_eq!(none.config, PathBuf::from("/etc/navicert/image/config"));
-        assert_eq!((none.socket, none.scopes), (None, Scopes::new()));
+        assert_eq!((none.socket, none.scopes), (Some(PathBuf::from("/s")), Scopes::new()));
         let own = paths(&[
             (CONFIG_VARIABLE, "/c"),
             (BIN_DIR_VARIABLE, "/b"),
-            ("XDG_RUNTIME_DIR", "/run/user/1"),
             (SCOPES_VARIABLE, "a=a/b"),
             (MIRRORS_VARIABLE, "m:5000=a"),
         ])
         .unwrap();
         assert_eq!((own.config, own.bin_dir), (PathBuf::from("/c"), PathBuf::from("/b")));
-        assert_eq!(own.socket, Some(PathBuf::from("/run/user/1/navicert/image.sock")));
         let mut scopes = parse_scopes("a=a/b").unwrap();
         scopes.extend(parse_mirrors("m:5000=a").unwrap());
         assert_eq!(own.scopes, scopes);
         assert!(paths(&[(SCOPES_VARIABLE, "a")]).is_err() && paths(&[(MIRRORS_VARIABLE, "a/b=c")]).is_err());
+    }
+
+    #[test]
+    fn socket_is_in_the_runtime_directory_and_exists_without_the_variable() {
+        use std::os::unix::fs::PermissionsExt;
+        let runtime = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(runtime.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
+        let set = |name: &str| (name == "XDG_RUNTIME_DIR").then(|| runtime.path().into());
+        let socket = runtime.path().join("navicert/image.sock");
+        std::fs::create_dir(socket.parent().unwrap()).unwrap();
+        std::fs::set_permissions(socket.parent().unwrap(), std::fs::Permissions::from_mode(0o700)).unwrap();
+        std::fs::write(&socket, "").unwrap();
+        assert_eq!(DefaultPaths::socket(&set), Some(socket));
+        let temporary = |name: &str| (name == "TMPDIR").then(|| runtime.path().into());
+        assert!(DefaultPaths::socket(&temporary).unwrap().ends_with("image.sock"));
     }
 }

@@ -2,6 +2,7 @@
 //! and the choice of PIN provider. The environment and streams are passed in as values.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,11 +52,27 @@ impl SignerEnvironment {
         self.variable(MODULE_VARIABLE).map(PathBuf::from)
     }
 
-    /// The socket path of the signer server: `NAVICERT_SIGNER_SOCKET`, or a path in the user's
-    /// [runtime directory](RuntimeDirectory). The server and its clients find the same path.
+    /// Where a client finds the socket of the signer server: `NAVICERT_SIGNER_SOCKET`, or a path in one of the user's
+    /// [runtime directories](RuntimeDirectory).
     pub fn socket(&self) -> Option<PathBuf> {
-        let named = self.variable(SOCKET_VARIABLE).map(PathBuf::from);
-        named.or_else(|| RuntimeDirectory::locate(&|name| self.variable(name)).file(SOCKET_NAME))
+        self.named_socket().or_else(|| self.runtime_directory().file(SOCKET_NAME))
+    }
+
+    /// Where the signer server creates its socket; creates the runtime directory.
+    ///
+    /// # Errors
+    /// No private directory can be created.
+    pub fn new_socket(&self) -> io::Result<PathBuf> {
+        let named = self.named_socket().map(Ok);
+        named.unwrap_or_else(|| Ok(self.runtime_directory().create()?.join(SOCKET_NAME)))
+    }
+
+    fn named_socket(&self) -> Option<PathBuf> {
+        self.variable(SOCKET_VARIABLE).map(PathBuf::from)
+    }
+
+    fn runtime_directory(&self) -> RuntimeDirectory {
+        RuntimeDirectory::locate(&|name| self.variable(name))
     }
 
     /// Chooses the PIN provider: the PIN of the configuration, the file it names, pinentry, then the terminal.

@@ -64,7 +64,10 @@ pub(crate) const VARIABLES: &[Variable] = &[
         name: "XDG_RUNTIME_DIR",
         meaning: "directory of the sockets (`navicert/image.sock`, `navicert/signer.sock`) and the files of gateways",
     },
-    Variable { name: "TMPDIR", meaning: "directory of the files of gateways without `XDG_RUNTIME_DIR`" },
+    Variable {
+        name: "TMPDIR",
+        meaning: "directory of the sockets and the files of gateways without `XDG_RUNTIME_DIR`",
+    },
     Variable { name: "NO_COLOR", meaning: "any value disables colours" },
     Variable { name: "CLICOLOR_FORCE", meaning: "any value forces colours, even into a pipe" },
 ];

@@ -134,7 +134,7 @@ fn daemon_metrics_and_invalidation_work() {
     }
     let (code, _, said) =
         navicert(&fixture, &["image", "serve", "--config", fixture.path("config.yaml").to_str().unwrap()]);
-    assert_eq!(code, Some(3));
+    assert_eq!(code, Some(1));
     assert!(said.contains("a daemon is already listening on"), "{said}");
     drop(daemon);
 }
@@ -165,4 +165,33 @@ fn missing_configuration_error_names_the_flag_to_set() {
     let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
     assert_eq!(outcome.code(), Some(3));
     assert!(said.contains("xdg/navicert/image/config` does not exist; set `--image-"), "{said}");
+}
+
+// As for root, after `su`, in cron jobs and containers.
+#[test]
+fn daemon_and_clients_find_each_other_without_a_runtime_directory() {
+    let as_other = |program: &str| {
+        let command = Program::new("setpriv").arguments(["--reuid=nobody", "--clear-groups", "--", program]);
+        command.own_environment().variable("PATH", "/usr/bin:/bin")
+    };
+    if as_other("true").run().map_or(true, |outcome| outcome.code() != Some(0)) {
+        return navicert_testkit::report::skipped("root", "only root can run a program as another user");
+    }
+    let fixture = Fixture::new(NO_ACCOUNT);
+    let copy = fixture.path("navicert");
+    fs::copy(NAVICERT, &copy).unwrap();
+    let home = fixture.path(".");
+    let chown = Program::new("chown").arguments(["-R", "nobody"]).arguments([&home]);
+    assert_eq!(chown.run().unwrap().code(), Some(0));
+    let navicert =
+        |arguments: &[&str]| as_other(copy.to_str().unwrap()).arguments(arguments).directory(&home);
+    let serve = navicert(&["image", "serve", "--config", "config.yaml", "--bin-dir", "bin"]);
+    let daemon = serve.start_running().unwrap();
+    let line = navicert_testkit::wait::blocking(daemon.wait_for_output("image.sock\n"));
+    let metrics = navicert(&["image", "metrics"]).run().unwrap();
+    assert_eq!(metrics.code(), Some(0), "{line}{}", String::from_utf8_lossy(&metrics.stderr));
+    daemon.signal("TERM");
+    assert_eq!(navicert_testkit::wait::blocking(daemon.wait()).code(), Some(0));
+    let stopped = navicert(&["image", "metrics"]).run().unwrap();
+    assert_eq!(stopped.code(), Some(4), "{}", String::from_utf8_lossy(&stopped.stderr));
 }

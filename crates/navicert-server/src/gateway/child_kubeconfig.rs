@@ -4,9 +4,9 @@
 //! The directory is locked while its gateway runs. When a gateway is killed, the kernel releases the lock;
 //! [`remove_when_abandoned`] or the next [`remove_abandoned`] then removes the directory.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use navicert_types::Secret;
@@ -93,39 +93,6 @@ impl Drop for ChildKubeconfig {
     fn drop(&mut self) {
         remove(&self.dir);
     }
-}
-
-/// Directory for the private directories: the user's runtime directory, else shared memory, else the temporary
-/// directory. The first two are not written to disk.
-///
-/// # Errors
-/// None of them is usable.
-pub fn private_base_directory(runtime: Option<&Path>, temporary: &Path) -> io::Result<PathBuf> {
-    let me = rustix::process::geteuid().as_raw();
-    let is_private = |metadata: &fs::Metadata| metadata.uid() == me && metadata.mode() & 0o077 == 0;
-    if let Some(runtime) = runtime.filter(|path| path.metadata().is_ok_and(|metadata| is_private(&metadata)))
-    {
-        let dir = runtime.join("navicert");
-        match DirBuilder::new().mode(0o700).create(&dir) {
-            Ok(()) => return Ok(dir),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                if dir.symlink_metadata().is_ok_and(|found| found.is_dir() && is_private(&found)) {
-                    return Ok(dir);
-                }
-            }
-            Err(_) => {}
-        }
-    }
-    // Shared by all users: the sticky bit prevents others from removing or renaming our directory.
-    let is_shared = |path: &&Path| {
-        path.metadata()
-            .is_ok_and(|found| found.is_dir() && (found.mode() & 0o1002 == 0o1002 || found.uid() == me))
-    };
-    [Path::new("/dev/shm"), temporary]
-        .into_iter()
-        .find(is_shared)
-        .map(Path::to_owned)
-        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no usable runtime or temporary directory"))
 }
 
 /// Removes the directories of killed gateways.

@@ -16,6 +16,8 @@ impl Fixture {
     pub(crate) fn new(token_attributes: &str) -> Self {
         let fixture = Fixture { dir: tempfile::tempdir().unwrap() };
         fs::create_dir(fixture.path("bin")).unwrap();
+        fs::create_dir(fixture.path("run")).unwrap();
+        fs::set_permissions(fixture.path("run"), fs::Permissions::from_mode(0o700)).unwrap();
         let request = fixture.path("request");
         let plugin = format!(
             "#!/bin/sh\ncat > {}\necho '{{\"kind\":\"CredentialProviderResponse\",\"apiVersion\":\"credentialprovider.kubelet.k8s.io/v1\",\

@@ -76,10 +76,10 @@ fn other_user_cannot_use_the_gateway() {
 }
 
 /// Another user of this machine.
-struct Other;
+pub(crate) struct Other;
 
 impl Other {
-    fn find() -> Option<Self> {
+    pub(crate) fn find() -> Option<Self> {
         let me = navicert_testkit::Program::new("id").arguments(["-u"]).run().unwrap();
         let other_user = navicert_testkit::Program::new("setpriv")
             .arguments(["--reuid=nobody", "--clear-groups", "true"])
@@ -91,7 +91,7 @@ impl Other {
         None
     }
 
-    fn command(&self, arguments: &[&str]) -> navicert_testkit::Program {
+    pub(crate) fn command(&self, arguments: &[&str]) -> navicert_testkit::Program {
         navicert_testkit::Program::new("setpriv")
             .arguments(["--reuid=nobody", "--clear-groups", "--"])
             .arguments(arguments)
@@ -99,7 +99,7 @@ impl Other {
     }
 
     /// Gives the directory to the other user.
-    fn own(&self, setup: &Setup) {
+    pub(crate) fn own(&self, setup: &Setup) {
         let chown =
             navicert_testkit::Program::new("chown").arguments(["-R", "nobody"]).arguments([setup.dir.path()]);
         assert_eq!(chown.run().unwrap().code(), Some(0));
@@ -107,14 +107,24 @@ impl Other {
 
     /// navicert as the other user, by a copy it can reach.
     fn run(&self, setup: &Setup, arguments: &[&str]) -> navicert_testkit::program::Outcome {
-        let copy = setup.dir.path().join("navicert");
-        fs::copy(env!("CARGO_BIN_EXE_navicert"), &copy).unwrap();
-        super::setup::set_mode(&copy, 0o755);
-        self.command(&[&[copy.to_str().unwrap()], arguments].concat())
-            .variable("KUBECONFIG", setup.dir.path().join("config"))
+        self.navicert(setup, arguments)
             .variable("XDG_RUNTIME_DIR", setup.dir.path().join("runtime"))
             .run()
             .unwrap()
+    }
+
+    /// The same, without a runtime directory.
+    pub(crate) fn navicert(&self, setup: &Setup, arguments: &[&str]) -> navicert_testkit::Program {
+        let copy = setup.dir.path().join("navicert");
+        if !copy.exists() {
+            fs::copy(env!("CARGO_BIN_EXE_navicert"), &copy).unwrap();
+            super::setup::set_mode(&copy, 0o755);
+        }
+        self.command(&[&[copy.to_str().unwrap()], arguments].concat())
+            .own_environment()
+            .variable("PATH", "/usr/bin:/bin")
+            .variable("HOME", setup.dir.path())
+            .variable("KUBECONFIG", setup.dir.path().join("config"))
     }
 }
 

@@ -3,6 +3,7 @@
 use navicert_testkit::{tools, wait};
 use serde_json::json;
 
+use super::secrets::Other;
 use super::setup::{Setup, kubectl, text};
 
 #[test]
@@ -40,6 +41,32 @@ fn commands_join_a_gateway_that_runs_and_share_its_connection() {
     assert!(setup.left_behind().is_empty());
     let alone = setup.kubectl(&["--gateway", "auto"], &["get", "--raw", "/version"]).run().unwrap();
     assert_eq!(alone.code(), Some(0), "without one it opens its own");
+}
+
+// As for root, after `su`, in cron jobs and containers: no XDG_RUNTIME_DIR. A command that has one finds the gateway too.
+#[test]
+fn commands_join_a_gateway_that_has_no_runtime_directory() {
+    let Some(other) = Other::find() else { return };
+    let setup = Setup::new();
+    other.own(&setup);
+    let gateway = other.navicert(&setup, &["gateway"]).start_running().unwrap();
+    let told = wait::blocking(gateway.wait_for_output("kubeconfig\n"));
+    let kubeconfig = told.trim();
+    let id = navicert_testkit::Program::new("id").arguments(["-u", "nobody"]).run().unwrap();
+    let own = format!("/navicert-{}/", text(&id.stdout).trim());
+    assert!(kubeconfig.contains(&own), "{kubeconfig}");
+    let joining = ["run", "--gateway", "auto", "--", "/bin/sh", "-c", "echo $KUBECONFIG"];
+    for runtime in [None, Some(setup.dir.path().join("runtime"))] {
+        let mut command = other.navicert(&setup, &joining);
+        if let Some(runtime) = runtime {
+            command = command.variable("XDG_RUNTIME_DIR", runtime);
+        }
+        let joined = command.run().unwrap();
+        assert_eq!(text(&joined.stdout).trim(), kubeconfig, "{}", text(&joined.stderr));
+    }
+    gateway.signal("TERM");
+    assert_eq!(wait::blocking(gateway.wait()).code(), Some(0));
+    assert!(!std::path::Path::new(kubeconfig).exists());
 }
 
 #[test]

@@ -76,31 +76,6 @@ fn waits_for_the_lock_before_removing_a_directory() {
 }
 
 #[test]
-fn uses_the_runtime_directory_only_if_it_is_private() {
-    let runtime = tempfile::tempdir().unwrap();
-    let temporary = tempfile::tempdir().unwrap();
-    fs::set_permissions(runtime.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let found = private_base_directory(Some(runtime.path()), temporary.path()).unwrap();
-    assert!(!found.starts_with(runtime.path()), "{}", found.display());
-    fs::set_permissions(runtime.path(), fs::Permissions::from_mode(0o700)).unwrap();
-    let found = private_base_directory(Some(runtime.path()), temporary.path()).unwrap();
-    assert_eq!(found, runtime.path().join("navicert"));
-    assert_eq!(fs::metadata(&found).unwrap().permissions().mode() & 0o777, 0o700);
-    assert_eq!(
-        private_base_directory(Some(runtime.path()), temporary.path()).unwrap(),
-        found,
-        "and once more"
-    );
-    fs::remove_dir(&found).unwrap();
-    std::os::unix::fs::symlink("/", &found).unwrap();
-    assert_ne!(
-        private_base_directory(Some(runtime.path()), temporary.path()).unwrap(),
-        found,
-        "a symbolic link is not used"
-    );
-}
-
-#[test]
 fn finds_only_running_gateways_with_the_same_key() {
     let base = tempfile::tempdir().unwrap();
     let (private, shared) = (write(base.path()), write(base.path()));

@@ -27,7 +27,7 @@ pub(super) fn serve(
     output: &mut Output,
 ) -> Result<Exit, Failure> {
     let places = provider_paths(&args.providers, environment)?;
-    let socket = socket(args.socket, environment)?;
+    let socket = new_socket(args.socket, environment)?;
     let mut scopes = places.scopes.clone();
     for more in [parse_scopes(&args.scope.join(",")), parse_mirrors(&args.mirror.join(","))] {
         let usage = |text| Failure::Message { exit: Exit::Usage, text };
@@ -47,7 +47,8 @@ pub(super) fn serve(
         output.warning(&error_chain(&error));
     }
     let service = DaemonService::new(reloader, scopes, metrics, clock);
-    let daemon = Daemon::bind(&socket, service).map_err(|error| Failure::bad_input(error_chain(&error)))?;
+    let daemon = Daemon::bind(&socket, service)
+        .map_err(|error| Failure::Message { exit: Exit::No, text: error_chain(&error) })?;
     let stop = StopSignals::new()
         .map_err(|error| Failure::bad_input(format!("failed to install signal handlers: {error}")))?;
     let socket_file = daemon.socket_file();
@@ -107,12 +108,21 @@ fn call_daemon(
     reply.ok_or_else(no_daemon)
 }
 
+/// The path of a running daemon's socket.
 fn socket(named: Option<PathBuf>, environment: &Environment) -> Result<PathBuf, Failure> {
     let found = named.or_else(|| DefaultPaths::socket(&|name| environment.variable(name)));
-    found.ok_or_else(|| Failure::Message {
+    found.ok_or_else(|| no_directory("no private runtime directory"))
+}
+
+/// The path at which a daemon creates its socket.
+fn new_socket(named: Option<PathBuf>, environment: &Environment) -> Result<PathBuf, Failure> {
+    let created = named.map_or_else(|| DefaultPaths::new_socket(&|name| environment.variable(name)), Ok);
+    created.map_err(|error| no_directory(&error.to_string()))
+}
+
+fn no_directory(cause: &str) -> Failure {
+    Failure::Message {
         exit: Exit::Usage,
-        text: format!(
-            "no runtime directory for the socket; set `XDG_RUNTIME_DIR`, `--socket` or `{SOCKET_VARIABLE}`"
-        ),
-    })
+        text: format!("no directory for the socket: {cause}; or set `--socket` or `{SOCKET_VARIABLE}`"),
+    }
 }

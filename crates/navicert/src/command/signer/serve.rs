@@ -22,12 +22,11 @@ pub(super) fn run(
     let module = around.default_module();
     let selections =
         args.uri.iter().map(|uri| selection(uri, module.as_deref())).collect::<Result<Vec<_>, _>>()?;
-    let socket = args.socket.clone().or_else(|| around.socket()).ok_or_else(|| Failure::Message {
-        exit: Exit::Usage,
-        text: format!(
-            "no runtime directory for the socket; set `XDG_RUNTIME_DIR`, `--socket` or `{SOCKET_VARIABLE}`"
-        ),
-    })?;
+    let socket =
+        args.socket.clone().map_or_else(|| around.new_socket(), Ok).map_err(|error| Failure::Message {
+            exit: Exit::Usage,
+            text: format!("no directory for the socket: {error}; or set `--socket` or `{SOCKET_VARIABLE}`"),
+        })?;
     let count = selections.len();
     if let Err(error) = navicert_image::daemon::forbid_core_dumps() {
         output.warning(&format!("failed to disable core dumps: {error}"));
