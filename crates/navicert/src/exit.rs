@@ -9,11 +9,11 @@ use navicert_client::ConfigErrorClass;
 pub(crate) enum Exit {
     /// Success.
     Done,
-    /// Failure: rejected, not valid, mismatch.
+    /// Failure: rejected, not valid, mismatch, address in use.
     No,
     /// Usage error; clap uses the same number.
     Usage,
-    /// An input file is invalid.
+    /// A configuration or input file is missing or invalid.
     BadInput,
     /// A peer is unreachable.
     Unreachable,
@@ -65,9 +65,9 @@ impl From<Exit> for ExitCode {
 pub(crate) const HELP: &str = "\
 Exit codes:
   0   success
-  1   failure: rejected, not valid, mismatch
+  1   failure: rejected, not valid, mismatch, address in use
   2   usage error
-  3   invalid input file
+  3   invalid configuration or input file
   4   peer unreachable
   5   denied by policy
   70  internal error";

@@ -15,6 +15,8 @@ mod location;
 mod options;
 mod problem;
 mod report;
+#[cfg(test)]
+mod tests;
 mod transport;
 mod warning;
 

@@ -124,6 +124,7 @@ impl Problem {
 
     pub(super) fn help(&self) -> Option<String> {
         match self {
+            Problem::Unreadable { source, .. } if source.kind() == io::ErrorKind::FileTooLarge => None,
             Problem::Unreadable { .. } => Some("use a readable file".to_owned()),
             Problem::Malformed { diagnostic, .. } => diagnostic.hint.clone(),
             Problem::Validation(error) => validation_help(error),

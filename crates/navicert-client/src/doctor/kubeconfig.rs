@@ -110,10 +110,15 @@ impl FileNames {
     fn report_none(&self, sources: &KubeconfigSources, report: &mut ReportBuilder<'_>) {
         let text = match (sources, self.missing.as_slice()) {
             (KubeconfigSources::List(_), [_, ..]) => {
-                format!("KUBECONFIG names only missing files: {}", self.missing.join(", "))
+                format!(
+                    "no configuration has been provided: KUBECONFIG names only missing files: {}",
+                    self.missing.join(", ")
+                )
             }
-            (_, [one]) => format!("missing {one}, and KUBECONFIG is not set"),
-            _ => "missing kubeconfig".to_owned(),
+            (_, [one]) => {
+                format!("no configuration has been provided: missing {one}, and KUBECONFIG is not set")
+            }
+            _ => "no configuration has been provided".to_owned(),
         };
         report.fail(DoctorStep::File, text, "set KUBECONFIG or pass --kubeconfig");
     }

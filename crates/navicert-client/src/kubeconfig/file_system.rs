@@ -1,8 +1,12 @@
 //! Reads the files a kubeconfig names. A trait, because batch commands provide file contents in their input.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+
+/// Maximum size of a kubeconfig and of every file that it names.
+pub const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// A source of files.
 pub trait FileSystem {
@@ -13,15 +17,33 @@ pub trait FileSystem {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
 }
 
-/// The file system of the operating system.
+/// The file system of the operating system. Files larger than [`MAX_FILE_BYTES`] are not read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OsFileSystem;
 
 impl FileSystem for OsFileSystem {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        std::fs::read(path)
+        let file = File::open(path)?;
+        let size = file.metadata()?.len();
+        let too_large = || io::Error::new(io::ErrorKind::FileTooLarge, TooLarge);
+        if size > MAX_FILE_BYTES {
+            return Err(too_large());
+        }
+        // A device or a pipe has no size.
+        let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or_default().saturating_add(1));
+        let read = file.take(MAX_FILE_BYTES + 1).read_to_end(&mut content)?;
+        if u64::try_from(read).is_ok_and(|read| read <= MAX_FILE_BYTES) {
+            Ok(content)
+        } else {
+            Err(too_large())
+        }
     }
 }
+
+/// Why a file is not read.
+#[derive(Debug, thiserror::Error)]
+#[error("file is larger than the limit of {} MiB", MAX_FILE_BYTES >> 20)]
+struct TooLarge;
 
 /// A directory that exists only in memory; other paths are read from the operating system.
 #[derive(Debug)]
@@ -60,6 +82,23 @@ fn clean(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_are_read_up_to_the_limit() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let file = File::create(&path).unwrap();
+        for (size, is_read) in [(0, true), (MAX_FILE_BYTES, true), (MAX_FILE_BYTES + 1, false)] {
+            file.set_len(size).unwrap();
+            let read = OsFileSystem.read(&path);
+            assert_eq!(read.is_ok(), is_read, "{size}");
+            if let Err(error) = read {
+                assert_eq!(error.to_string(), "file is larger than the limit of 16 MiB");
+            }
+        }
+        let endless = OsFileSystem.read(Path::new("/dev/zero")).unwrap_err();
+        assert_eq!(endless.kind(), io::ErrorKind::FileTooLarge);
+    }
 
     #[test]
     fn memory_file_system_returns_the_errors_of_a_real_one() {

@@ -32,7 +32,7 @@ use crate::config::ConfigErrors;
 
 pub use address::{Address, AddressError};
 pub use advice::Advice;
-pub use file_system::{FileSystem, MemoryFileSystem, OsFileSystem};
+pub use file_system::{FileSystem, MAX_FILE_BYTES, MemoryFileSystem, OsFileSystem};
 pub use load::{
     KubeconfigFile, KubeconfigFileError, KubeconfigFileErrorReason, KubeconfigText, LoadedKubeconfig, load,
 };

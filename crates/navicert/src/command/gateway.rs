@@ -116,7 +116,10 @@ impl Access {
             failures: Some(upstream_failure::printer()),
             ..GatewaySettings::default()
         };
-        let failed = |error: GatewayError| Failure::bad_input(error_chain(&error));
+        let failed = |error: GatewayError| {
+            let exit = if matches!(error, GatewayError::Listen(_)) { Exit::No } else { Exit::BadInput };
+            Failure::Message { exit, text: error_chain(&error) }
+        };
         let gateway = Gateway::open(upstream, &settings, &self.base).map_err(failed)?;
         gateway.start().map_err(|source| failed(GatewayError::Listen(source)))
     }
