@@ -2,6 +2,7 @@
 
 mod kubeconfig;
 mod server;
+mod start;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -39,13 +40,19 @@ pub(crate) fn races() -> Vec<Race> {
     vec![
         Race::new(attach, 0.02, on_stage(|setup| Ok(Contest::time(attached(setup)?, kept_alive(setup)?))))
             .allocations_at_most(0),
-        Race::new(first, 1.2, on_stage(|setup| Ok(Contest::time(first_request(setup)?, bare_first(setup)?)))),
+        Race::new(
+            first,
+            1.15,
+            on_stage(|setup| Ok(Contest::time(first_request(setup)?, bare_first(setup)?))),
+        ),
         Race::new(
             crowd,
             1.0,
             on_stage(|setup| Ok(Contest::time(concurrent_first_requests(setup)?, bare_runs(setup)?))),
         ),
         kubeconfig::race(),
+        start::version(),
+        start::doctor(),
     ]
 }
 

@@ -19,7 +19,7 @@ pub(super) fn race() -> Race {
         let ours = contestant(needs::built("navicert")?, "kubeconfig", Arc::clone(&dir));
         Ok(Contest::time(ours, contestant(needs::installed("kubectl")?, "config", dir)))
     };
-    Race::new(what, 0.2, prepare).needs(&[Need::Installed("kubectl"), Need::Built("navicert")])
+    Race::new(what, 0.15, prepare).needs(&[Need::Installed("kubectl"), Need::Built("navicert")])
 }
 
 fn contestant(
