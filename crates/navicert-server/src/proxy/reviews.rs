@@ -27,6 +27,14 @@ pub enum AccessReviewError {
         /// Status of the response.
         status: StatusCode,
     },
+    /// The API server could not decide: an authorizer failed, or the answer depends on the content of a request.
+    #[error("the API server's answer to a {kind} request is undetermined: {reason}")]
+    Undetermined {
+        /// Kind of the request.
+        kind: &'static str,
+        /// What the API server says about it.
+        reason: String,
+    },
 }
 
 /// A permission in the API server's terms.
@@ -140,10 +148,26 @@ async fn is_allowed(
     let is_review = status.is_success() && response.get("kind").and_then(Value::as_str) == Some(kind);
     // `denied` overrides `allowed`.
     let is_denied = response.pointer("/status/denied").and_then(Value::as_bool) == Some(true);
-    allowed
+    let allowed = allowed
         .filter(|_| is_review)
         .map(|allowed| allowed && !is_denied)
-        .ok_or(AccessReviewError::UnexpectedResponse { kind, status })
+        .ok_or(AccessReviewError::UnexpectedResponse { kind, status })?;
+    match undetermined(&response).filter(|_| !allowed && !is_denied) {
+        Some(reason) => Err(AccessReviewError::Undetermined { kind, reason }),
+        None => Ok(allowed),
+    }
+}
+
+/// Why a review that does not allow is not a denial either.
+fn undetermined(response: &Value) -> Option<String> {
+    let error = response.pointer("/status/evaluationError").and_then(Value::as_str).unwrap_or_default();
+    if !error.is_empty() {
+        return Some(navicert_types::redact::terminal(error).into_owned());
+    }
+    let conditions = response.pointer("/status/conditionSetChain").and_then(Value::as_array);
+    conditions
+        .is_some_and(|conditions| !conditions.is_empty())
+        .then(|| "it depends on the content of the request".to_owned())
 }
 
 /// User name that the server assigns to a request with these headers (`SelfSubjectReview`).

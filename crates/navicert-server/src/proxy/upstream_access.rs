@@ -113,7 +113,7 @@ impl UpstreamAccess {
         let _ = match outcome {
             Err(AccessReviewError::Transport(error)) => state.record_failure(&error),
             Err(AccessReviewError::UnexpectedResponse { status, .. }) => state.record_response(status),
-            Ok(()) => state.record_response(StatusCode::OK),
+            Ok(()) | Err(AccessReviewError::Undetermined { .. }) => state.record_response(StatusCode::OK),
         };
         self.is_known.store(true, Ordering::Release);
     }

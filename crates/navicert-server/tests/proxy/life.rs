@@ -130,6 +130,36 @@ async fn reports_missing_permissions_as_rbac_rules() {
     );
 }
 
+#[tokio::test]
+async fn undetermined_reviews_are_not_reported_as_missing_permissions() {
+    let front = Front::with(Plan { settings: ProxySettings::default(), ..Plan::default() }).await;
+    let prefix = "the API server's answer to a SelfSubjectAccessReview request is undetermined: ";
+    for (status, expected) in [
+        (
+            json!({"allowed": false, "evaluationError": "webhook authorizer: connection refused"}),
+            Some("webhook authorizer: connection refused"),
+        ),
+        (
+            json!({"allowed": false, "conditionSetChain": [{"conditions": [{"id": "a"}]}]}),
+            Some("it depends on the content of the request"),
+        ),
+        // A denial is an answer, whatever else failed.
+        (json!({"allowed": false, "denied": true, "evaluationError": "timeout"}), None),
+        (json!({"allowed": false, "reason": "RBAC: clusterrole \"a\" not found"}), None),
+    ] {
+        front.api.answer_with(SELF_REVIEW, move |request| {
+            let mut review = request.json();
+            review["status"] = status.clone();
+            Answer::json(&review).with_status(201)
+        });
+        let verdict = front.proxy.upstream_access().check().await.unwrap_err();
+        match expected {
+            Some(reason) => assert_eq!(verdict, format!("{prefix}{reason}")),
+            None => assert!(verdict.starts_with("the proxy's account lacks permissions"), "{verdict}"),
+        }
+    }
+}
+
 // S246: the credential is not reported as accepted while the API server does not answer, and recovers by itself.
 #[tokio::test]
 async fn unreachable_api_server_fails_the_credential_check() {
