@@ -19,7 +19,7 @@ fn start(context: &TestContext) -> Option<Running> {
     let program = Program::new(script)
         .arguments(["-qec", &command, "/dev/null"])
         .own_environment()
-        .variable("PATH", "/usr/bin:/bin")
+        .variable("PATH", format!("{}:/usr/bin:/bin", context.home().display()))
         .variable("HOME", context.home())
         .variable("TERM", "dumb")
         .variable("KUBECONFIG", "config")
