@@ -138,10 +138,11 @@ fn with_bash_names(script: &str) -> String {
     text
 }
 
+/// `_arguments` passes options for `compadd` in front of the list's name.
 const ZSH_NAMES: &str = r#"_navicert_names() {
     local -a names
-    names=(${(f)"$(_call_program names navicert complete-names $1 -- ${(q)words})"})
-    compadd -a names
+    names=(${(f)"$(_call_program names navicert complete-names ${@[-1]} -- ${(q)words})"})
+    compadd "${@[1,-2]}" -a names
 }
 
 "#;
