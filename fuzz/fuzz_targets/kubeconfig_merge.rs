@@ -3,9 +3,11 @@
 #![no_main]
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use navicert_client::kubeconfig::{KubeconfigSources, MemoryFileSystem, MergedKubeconfig, Overrides, load};
+use navicert_client::ConfigOptions;
+use navicert_client::kubeconfig::{KubeconfigSources, MemoryFileSystem, MergedKubeconfig, load};
 
 fuzz_target!(|parts: (Vec<u8>, Vec<u8>)| {
     let root = Path::new("/no-such-root");
@@ -25,16 +27,12 @@ fuzz_target!(|parts: (Vec<u8>, Vec<u8>)| {
     for entry in &first.users {
         assert!(merged.user(&entry.name).is_some(), "every entry of the first file is kept");
     }
+    let options = ConfigOptions::new(std::iter::empty::<(String, String)>().collect(), root).files(Arc::new(files));
     let contexts: Vec<String> = merged.config.contexts.iter().map(|entry| entry.name.clone()).collect();
     for context in contexts.into_iter().take(8).chain([String::new()]) {
-        match merged.select(&Overrides { context, ..Overrides::default() }, &files) {
-            Ok(effective) => {
-                let _ = (format!("{effective:?}"), effective.server(), effective.credential_kinds());
-                let _ = (effective.obstacles(&files), effective.advice());
-            }
-            Err(problems) => {
-                problems.iter().for_each(|problem| drop((problem.to_string(), problem.way_out())))
-            }
-        }
+        let report = options.clone().context(context).report(&merged);
+        let _ = (format!("{report:?}"), report.server(), report.credential_kinds());
+        report.errors().iter().for_each(|error| drop((error.to_string(), error.help(), error.location())));
+        report.warnings().iter().for_each(|warning| drop((warning.to_string(), warning.location())));
     }
 });

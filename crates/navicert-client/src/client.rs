@@ -124,6 +124,13 @@ impl ClientBuilder {
         self
     }
 
+    /// Sets clock, runner, terminal, environment, policy, recorder and registry of credential sources at once.
+    #[must_use]
+    pub fn surroundings(mut self, around: Surroundings) -> Self {
+        self.around = around;
+        self
+    }
+
     /// Sets how plugins are run and how long their credentials are used.
     #[must_use]
     pub fn exec_settings(mut self, settings: ExecSettings) -> Self {

@@ -1,14 +1,14 @@
 //! Kubernetes API client: resolves a kubeconfig, gets credentials and sends authenticated requests.
 //!
 //! ```text
-//! kubeconfig ──▶ credential ──▶ transport
-//! in_cluster     static, files,  pools, proxies, rotation
-//!                exec ◀── kuberc (which plugins may run)
+//! Config ──▶ credential ──▶ transport ──▶ Client
+//! kubeconfig,   static, files,  pools, proxies, rotation
+//! in_cluster    exec ◀── kuberc (which plugins may run)
 //! doctor checks every step and reports problems; whoami asks the server for the authenticated user.
 //! ```
 //!
 //! ```
-//! use navicert_client::kubeconfig::{self, KubeconfigSources, OsFileSystem, Overrides};
+//! use navicert_client::{Client, Config};
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let path = folder.path().join("config");
 //! # std::fs::write(&path, "
@@ -17,10 +17,11 @@
 //! # contexts: [{name: dev, context: {cluster: c, user: u}}]
 //! # current-context: dev").unwrap();
 //!
-//! let sources = KubeconfigSources::locate(Some(&path), None, None);
-//! let (_, effective) = kubeconfig::select(&sources, &Overrides::default(), folder.path(), &OsFileSystem).unwrap();
-//! assert_eq!(effective.server(), "https://127.0.0.1:6443");
-//! assert_eq!(effective.credential_kinds(), ["token"]);
+//! let config = Config::from_kubeconfig(&path).unwrap(); // or Config::infer()
+//! assert_eq!(config.server(), "https://127.0.0.1:6443");
+//! assert_eq!(config.credential_kinds(), ["token"]);
+//! let client = Client::new(config).unwrap();
+//! # let _ = client;
 //! ```
 
 mod client;

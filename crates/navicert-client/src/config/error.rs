@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use navicert_types::error_chain;
 use navicert_types::tree::Span;
 
-use super::options::suggestion;
+use super::options::{file_errors, suggestion};
 use super::problem::Problem;
-use crate::kubeconfig::{KubeconfigText, MergedKubeconfig, ValidationError};
+use crate::kubeconfig::{KubeconfigFileError, KubeconfigText, MergedKubeconfig, ValidationError};
 
 /// Every problem that prevents building a client. Never empty.
 #[derive(Debug)]
@@ -93,6 +93,17 @@ impl ConfigErrors {
     /// For a failure without a reported problem, which does not happen.
     pub(crate) fn unknown() -> Self {
         ConfigErrors(vec![ConfigError::new(ValidationError::NoConfiguration)])
+    }
+
+    /// Files that cannot be loaded.
+    pub(crate) fn from_files(errors: Vec<KubeconfigFileError>) -> Self {
+        let found = errors.into_iter().flat_map(file_errors).collect();
+        ConfigErrors::new(found).unwrap_or_else(ConfigErrors::unknown)
+    }
+
+    /// Problems that kubectl's validation finds.
+    pub(crate) fn from_validation(errors: Vec<ValidationError>) -> Self {
+        ConfigErrors(errors.into_iter().map(ConfigError::new).collect())
     }
 
     /// A missing entry, with the existing ones as help.

@@ -196,10 +196,7 @@ impl ConfigOptions {
     /// # Errors
     /// [`ConfigErrors`]: every error of every file.
     pub fn load(&self) -> Result<MergedKubeconfig, ConfigErrors> {
-        let loaded = self.load_files().map_err(|errors| {
-            let found: Vec<ConfigError> = errors.into_iter().flat_map(file_errors).collect();
-            ConfigErrors::new(found).unwrap_or_else(ConfigErrors::unknown)
-        })?;
+        let loaded = self.load_files().map_err(ConfigErrors::from_files)?;
         Ok(MergedKubeconfig::new(loaded))
     }
 
@@ -370,7 +367,7 @@ pub(super) fn process_environment() -> Environment {
 }
 
 /// The errors of one file, each with its location.
-fn file_errors(error: KubeconfigFileError) -> Vec<ConfigError> {
+pub(super) fn file_errors(error: KubeconfigFileError) -> Vec<ConfigError> {
     let path = error.path;
     match error.reason {
         KubeconfigFileErrorReason::Unreadable(source) => {

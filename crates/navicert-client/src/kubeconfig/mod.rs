@@ -10,41 +10,33 @@
 // C166
 
 mod address;
-mod advice;
 mod file_system;
 mod load;
 mod locate;
 mod merge;
-mod obstacle;
 mod paths;
 mod resolve;
 mod source_location;
 #[cfg(test)]
 mod tests;
 mod validate;
-mod way_out;
 
 use std::path::Path;
-
-use navicert_types::error_chain;
 
 use crate::config::ConfigErrors;
 
 pub use address::{Address, AddressError};
-pub use advice::Advice;
 pub use file_system::{FileSystem, MAX_FILE_BYTES, MemoryFileSystem, OsFileSystem};
 pub use load::{
     KubeconfigFile, KubeconfigFileError, KubeconfigFileErrorReason, KubeconfigText, LoadedKubeconfig, load,
 };
 pub use locate::KubeconfigSources;
 pub use merge::{EntryKind, EntryOrigin, MergedKubeconfig};
-pub use obstacle::Obstacle;
 pub use paths::clean as clean_path;
 pub(crate) use resolve::base_address;
 pub use resolve::{Effective, Overrides};
-pub use source_location::SourceLocation;
+pub use validate::ValidationError;
 pub(crate) use validate::validate;
-pub use validate::{ValidationError, ValidationError as Problem};
 
 /// The names of the selected entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,17 +49,6 @@ pub struct SelectedNames {
     pub user: String,
 }
 
-/// Why there is no usable configuration.
-#[derive(Debug, thiserror::Error)]
-pub enum Refusal {
-    /// Files that could not be loaded.
-    #[error("{}", joined(.0))]
-    Load(Vec<KubeconfigFileError>),
-    /// The selected context is not usable.
-    #[error("invalid configuration: {}", joined(.0))]
-    Invalid(Vec<Problem>),
-}
-
 /// Loads the files and selects the cluster and user, or returns every problem.
 ///
 /// # Errors
@@ -77,10 +58,10 @@ pub fn select(
     overrides: &Overrides,
     current_dir: &Path,
     files: &dyn FileSystem,
-) -> Result<(MergedKubeconfig, Effective), Refusal> {
-    let loaded = load(sources, current_dir, files).map_err(Refusal::Load)?;
+) -> Result<(MergedKubeconfig, Effective), ConfigErrors> {
+    let loaded = load(sources, current_dir, files).map_err(ConfigErrors::from_files)?;
     let merged = MergedKubeconfig::new(loaded);
-    let effective = merged.select(overrides, files).map_err(Refusal::Invalid)?;
+    let effective = merged.select(overrides, files).map_err(ConfigErrors::from_validation)?;
     Ok((merged, effective))
 }
 
@@ -89,7 +70,11 @@ impl MergedKubeconfig {
     ///
     /// # Errors
     /// Every problem of the selected context.
-    pub fn select(&self, overrides: &Overrides, files: &dyn FileSystem) -> Result<Effective, Vec<Problem>> {
+    pub fn select(
+        &self,
+        overrides: &Overrides,
+        files: &dyn FileSystem,
+    ) -> Result<Effective, Vec<ValidationError>> {
         let effective = self.selection(overrides).map_err(|problem| vec![problem])?;
         let problems = validate(&effective, files);
         if problems.is_empty() { Ok(effective) } else { Err(problems) }
@@ -115,11 +100,7 @@ impl MergedKubeconfig {
     /// # Errors
     /// An entry requested by name does not exist.
     // C141
-    pub fn selection(&self, overrides: &Overrides) -> Result<Effective, Problem> {
+    pub fn selection(&self, overrides: &Overrides) -> Result<Effective, ValidationError> {
         Effective::select(self, overrides)
     }
-}
-
-fn joined<E: std::error::Error>(errors: &[E]) -> String {
-    errors.iter().map(|error| error_chain(error)).collect::<Vec<_>>().join(", ")
 }

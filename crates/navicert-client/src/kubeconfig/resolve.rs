@@ -236,4 +236,11 @@ impl Effective {
         ];
         kinds.into_iter().filter(|(_, used)| *used).map(|(kind, _)| kind).collect()
     }
+
+    /// Whether the address has a scheme; without one it is plain http, which is usually unintended.
+    // C161
+    pub(crate) fn has_scheme(&self) -> bool {
+        Address::parse(&self.cluster.server)
+            .is_ok_and(|address| !address.scheme.is_empty() && !address.host.is_empty())
+    }
 }

@@ -2,15 +2,11 @@
 
 use navicert_types::tree::{Node, Span, Syntax, parse};
 
-use super::advice::Advice;
 use super::merge::{EntryKind, EntryOrigin, MergedKubeconfig};
-use super::obstacle::Obstacle;
-use super::resolve::Effective;
-use super::validate::ValidationError as Problem;
 
 /// A position in a kubeconfig file.
 #[derive(Debug)]
-pub struct SourceLocation<'a> {
+pub(crate) struct SourceLocation<'a> {
     /// The file.
     pub origin: &'a EntryOrigin,
     /// The position in the file.
@@ -25,29 +21,6 @@ struct EntryField<'a> {
 }
 
 impl MergedKubeconfig {
-    /// The location of a problem of the selected context; `None` if it concerns a missing entry.
-    pub fn location_of_problem(&self, problem: &Problem) -> Option<SourceLocation<'_>> {
-        self.locate(&problem_field(problem)?)
-    }
-
-    /// The location of an obstacle.
-    pub fn location_of_obstacle(
-        &self,
-        obstacle: &Obstacle,
-        effective: &Effective,
-    ) -> Option<SourceLocation<'_>> {
-        self.locate(&obstacle_field(obstacle, effective))
-    }
-
-    /// The location of the field an advice is about.
-    pub fn location_of_advice(&self, advice: &Advice, effective: &Effective) -> Option<SourceLocation<'_>> {
-        if let Advice::PlainHttp(server) | Advice::NoScheme(server) = advice {
-            // A server from the command line has no location.
-            self.cluster(&effective.cluster_name).filter(|cluster| cluster.server == *server)?;
-        }
-        self.locate(&advice_field(advice, effective))
-    }
-
     /// The location of the deepest existing field on a path in an entry.
     pub(crate) fn locate_field(
         &self,
@@ -84,77 +57,4 @@ fn find(tree: &Node, subject: &EntryField<'_>) -> Option<Span> {
         node = &found.value;
     }
     Some(span)
-}
-
-fn problem_field(problem: &Problem) -> Option<EntryField<'_>> {
-    let user = |name, fields| Some(EntryField { kind: EntryKind::User, name, fields });
-    let cluster = |name, fields| Some(EntryField { kind: EntryKind::Cluster, name, fields });
-    match problem {
-        Problem::ClusterNotFound { context, .. } => {
-            Some(EntryField { kind: EntryKind::Context, name: context, fields: &["cluster"] })
-        }
-        Problem::NoServer(name) => cluster(name, &["server"]),
-        Problem::Proxy { cluster: name, .. } => cluster(name, &["proxy-url"]),
-        Problem::TwoAuthorities(name) => cluster(name, &["certificate-authority"]),
-        Problem::Unreadable { field: "certificate-authority", entry, .. } => {
-            cluster(entry, &["certificate-authority"])
-        }
-        Problem::Unreadable { field: "client-key", entry, .. } => user(entry, &["client-key"]),
-        Problem::Unreadable { entry, .. } => user(entry, &["client-certificate"]),
-        Problem::TwoCertificates(name) => user(name, &["client-certificate"]),
-        Problem::TwoKeys(name) => user(name, &["client-key"]),
-        Problem::NoKey(name) => user(name, &[]),
-        Problem::ExecAndProvider(name) => user(name, &["auth-provider"]),
-        Problem::ExecLacks { what: "env variable name", user: name } => user(name, &["exec", "env"]),
-        Problem::ExecLacks { user: name, .. } => user(name, &["exec"]),
-        Problem::InteractiveMode { user: name, .. } => user(name, &["exec", "interactiveMode"]),
-        Problem::TwoMethods(name) => user(name, &["token"]),
-        Problem::ImpersonationWithoutUser(name) => user(name, &[]),
-        Problem::TokenFile { user: name, .. } => user(name, &["tokenFile"]),
-        Problem::NoSuchContext(_)
-        | Problem::NoSuchUser(_)
-        | Problem::NoSuchCluster(_)
-        | Problem::ContextNotFound(_)
-        | Problem::NoConfiguration
-        | Problem::NoClusterSelected => None,
-    }
-}
-
-fn obstacle_field<'a>(obstacle: &Obstacle, effective: &'a Effective) -> EntryField<'a> {
-    let (kind, fields): (EntryKind, &'static [&'static str]) = match obstacle {
-        Obstacle::Server { .. } => (EntryKind::Cluster, &["server"]),
-        Obstacle::AuthorityAndInsecure => (EntryKind::Cluster, &["insecure-skip-tls-verify"]),
-        Obstacle::NoCertificate("certificate-authority") => {
-            (EntryKind::Cluster, &["certificate-authority-data"])
-        }
-        Obstacle::NoCertificate(_) => (EntryKind::User, &["client-certificate-data"]),
-        Obstacle::NoKey(_) => (EntryKind::User, &["client-key-data"]),
-        Obstacle::ExecVersion(_) => (EntryKind::User, &["exec", "apiVersion"]),
-        Obstacle::RemovedProvider { .. } | Obstacle::UnknownProvider(_) | Obstacle::ProviderLacks(_) => {
-            (EntryKind::User, &["auth-provider", "name"])
-        }
-        Obstacle::BasicAndBearer => (EntryKind::User, &["username"]),
-        Obstacle::EmptyTokenFile(_) => (EntryKind::User, &["tokenFile"]),
-    };
-    EntryField { kind, name: name_of(kind, effective), fields }
-}
-
-fn advice_field<'a>(advice: &Advice, effective: &'a Effective) -> EntryField<'a> {
-    let (kind, fields): (EntryKind, &'static [&'static str]) = match advice {
-        Advice::UserMissing(_) | Advice::NoUser => (EntryKind::Context, &["user"]),
-        Advice::PlainHttp(_) | Advice::NoScheme(_) => (EntryKind::Cluster, &["server"]),
-        Advice::Insecure => (EntryKind::Cluster, &["insecure-skip-tls-verify"]),
-        Advice::KeyIgnored(_) => (EntryKind::User, &["client-key"]),
-        Advice::TokenFileWins(_) => (EntryKind::User, &["tokenFile"]),
-        Advice::ExecUnused(_) => (EntryKind::User, &["exec"]),
-    };
-    EntryField { kind, name: name_of(kind, effective), fields }
-}
-
-fn name_of(kind: EntryKind, effective: &Effective) -> &str {
-    match kind {
-        EntryKind::Cluster => &effective.cluster_name,
-        EntryKind::User => &effective.user_name,
-        EntryKind::Context => effective.context.as_deref().unwrap_or_default(),
-    }
 }

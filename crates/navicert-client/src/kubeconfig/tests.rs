@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::*;
+use crate::config::{ConfigErrorStage, ConfigOptions, ConfigReport};
 
 const ROOT: &str = "/no-such-directory";
 
@@ -29,9 +30,25 @@ fn one_file(cluster: &str, user: &str) -> MemoryFileSystem {
 fn selected(files: &MemoryFileSystem, overrides: &Overrides) -> Result<Effective, Vec<String>> {
     match select(&sources(&["config"]), overrides, Path::new(ROOT), files) {
         Ok((_, effective)) => Ok(effective),
-        Err(Refusal::Invalid(problems)) => Err(problems.iter().map(ToString::to_string).collect()),
-        Err(Refusal::Load(errors)) => panic!("does not load: {errors:?}"),
+        Err(errors) => Err(errors.iter().map(ToString::to_string).collect()),
     }
+}
+
+fn report(files: MemoryFileSystem) -> ConfigReport {
+    let options =
+        ConfigOptions::new(navicert_plugin::Environment::empty(), ROOT).sources(sources(&["config"]));
+    let options = options.files(std::sync::Arc::new(files));
+    options.report(&options.load().unwrap())
+}
+
+fn warnings(files: MemoryFileSystem) -> Vec<String> {
+    report(files).warnings().iter().map(ToString::to_string).collect()
+}
+
+fn build_errors(files: MemoryFileSystem) -> Vec<String> {
+    let report = report(files);
+    assert!(report.errors().iter().all(|error| error.stage() == ConfigErrorStage::Build));
+    report.errors().iter().map(ToString::to_string).collect()
 }
 
 const VALID_CLUSTER: &str = "{server: 'https://127.0.0.1:1'}";
@@ -154,10 +171,11 @@ fn missing_user_is_a_warning_and_missing_cluster_an_error() {
     let files = file_system(&[("config", text)]);
     let effective = selected(&files, &Overrides::default()).unwrap();
     assert_eq!(effective.credential_kinds(), [""; 0]);
-    assert_eq!(effective.advice(), [Advice::UserMissing("ghost".to_owned())]);
+    let expected = "context names user \"ghost\", which does not exist: requests will be anonymous";
     let bad = Overrides { context: "bad".to_owned(), ..Overrides::default() };
     let problems = selected(&files, &bad).unwrap_err();
     assert_eq!(problems, ["context \"bad\" names cluster \"ghost\", which does not exist"]);
+    assert_eq!(warnings(files), [expected]);
 }
 
 #[test]
@@ -256,7 +274,7 @@ fn only_impersonation_is_sent_over_plain_http() {
         let files = one_file(&format!("{{server: '{server}'}}"), "{token: t, as: boss}");
         let effective = selected(&files, &Overrides::default()).unwrap();
         assert_eq!(effective.credential_kinds(), ["impersonate"], "{server}");
-        assert_eq!(effective.advice().len(), 1, "{server}");
+        assert_eq!(warnings(files).len(), 1, "{server}");
     }
 }
 
@@ -269,8 +287,8 @@ fn token_file_must_be_readable_and_not_empty() {
     );
     assert_eq!(problems(VALID_CLUSTER, "{tokenFile: none, token: t}"), [""; 0]);
     let files = one_file(VALID_CLUSTER, "{tokenFile: empty}");
-    let effective = selected(&files, &Overrides::default()).unwrap();
-    assert_eq!(effective.obstacles(&files), [Obstacle::EmptyTokenFile(format!("{ROOT}/empty"))]);
+    assert!(selected(&files, &Overrides::default()).is_ok());
+    assert_eq!(build_errors(files), [format!("read empty token from file \"{ROOT}/empty\"")]);
 }
 
 #[test]
@@ -278,7 +296,10 @@ fn explicit_file_must_exist_and_listed_file_may_be_missing() {
     // C120, C121, T30
     let files = file_system(&[("config", "")]);
     let errors = load(&KubeconfigSources::Explicit("none".into()), Path::new(ROOT), &files).unwrap_err();
-    assert_eq!(error_chain(&errors[0]), "error loading config file \"none\": entity not found");
+    assert_eq!(
+        navicert_types::error_chain(&errors[0]),
+        "error loading config file \"none\": entity not found"
+    );
     let loaded = load(&sources(&["none", "config"]), Path::new(ROOT), &files).unwrap();
     assert_eq!((loaded.files.len(), loaded.missing), (1, vec![PathBuf::from("none")]));
 }
@@ -352,18 +373,19 @@ fn only_the_signer_program_of_provider_settings_is_relative_to_the_file() {
 }
 
 #[test]
-fn valid_configuration_that_builds_no_client_has_an_obstacle() {
+fn valid_configuration_that_builds_no_client_has_a_build_error() {
     // C155
     let exec = "exec: {command: p, apiVersion: client.authentication.k8s.io/v9, interactiveMode: Never}";
-    let version = Obstacle::ExecVersion("client.authentication.k8s.io/v9".to_owned());
+    let version = "exec plugin: invalid apiVersion \"client.authentication.k8s.io/v9\"";
+    let both = "username/password or bearer token may be set, but not both";
     for (user, expected) in [
         (format!("{{{exec}}}"), vec![version]),
-        ("{tokenFile: readable, username: u, password: p}".to_owned(), vec![Obstacle::BasicAndBearer]),
+        ("{tokenFile: readable, username: u, password: p}".to_owned(), vec![both]),
         (format!("{{token: t, {}}}", exec.replace("v9", "v1")), vec![]),
     ] {
         let files = one_file(VALID_CLUSTER, &user);
-        let effective = selected(&files, &Overrides::default()).unwrap();
-        assert_eq!(effective.obstacles(&files), expected, "{user}");
+        assert!(selected(&files, &Overrides::default()).is_ok(), "{user}");
+        assert_eq!(build_errors(files), expected, "{user}");
     }
 }
 
@@ -373,8 +395,7 @@ fn problem_location_is_its_field() {
                 command: p\n      apiVersion: client.authentication.k8s.io/v1\n      interactiveMode: Sometimes\n\
                 contexts:\n- name: dev\n  context: {cluster: alpha, user: ann}\ncurrent-context: dev\n";
     let files = file_system(&[("config", text)]);
-    let merged = MergedKubeconfig::new(load(&sources(&["config"]), Path::new(ROOT), &files).unwrap());
-    let problems = merged.select(&Overrides::default(), &files).unwrap_err();
-    let location = merged.location_of_problem(&problems[0]).unwrap();
-    assert_eq!((location.origin.path.as_path(), location.span.line), (Path::new("config"), 11));
+    let report = report(files);
+    let location = report.errors()[0].location().unwrap();
+    assert_eq!((location.path(), location.line(), location.column()), (Path::new("config"), 11, 7));
 }
