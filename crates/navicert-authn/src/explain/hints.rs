@@ -1,6 +1,8 @@
 //! Hints and a remedy for every way a token can fail. Hints name claims and their types; claim values are marked and shown
 //! only on request.
 
+use base64::Engine as _;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use navicert_types::decode::closest;
 
 use super::go;
@@ -45,6 +47,8 @@ pub(super) fn guidance(
     let claims = payload.as_ref().and_then(|payload| UnverifiedClaims::read(&payload.bytes).ok());
     match (outcome, token, claims) {
         (AuthnOutcome::Authenticated(_), ..) => Guidance::default(),
+        // Its payload can be decoded, so that it is routed like a token.
+        _ if has_scheme(request.token) => not_a_token(NoOpinion::NotCompact, request.token),
         (AuthnOutcome::NoOpinion(NoOpinion::UnknownIssuer), _, Some(claims)) => {
             issuer(&claims, authenticators)
         }
@@ -65,8 +69,12 @@ fn not_a_token(why: NoOpinion, text: &str) -> Guidance {
     let text = text.trim();
     match why {
         NoOpinion::NotCompact if text.is_empty() => guidance.say("the token is empty"),
-        NoOpinion::NotCompact if text.to_ascii_lowercase().starts_with("bearer ") => {
+        NoOpinion::NotCompact if has_scheme(text) => {
             guidance.say("it starts with the word `Bearer`, which belongs to the Authorization header, not to the token");
+        }
+        NoOpinion::NotCompact if is_encoded_jwt(text) => {
+            guidance.say("it is a JWT that is encoded in base64 once more, as in the data of a Secret");
+            return guidance.remedy("decode the token with `base64 -d`");
         }
         NoOpinion::NotCompact if text.starts_with('{') => {
             guidance.say("it starts with `{`: tokens in JSON form are never accepted; in a provider's token response, the token is the member `id_token`");
@@ -86,6 +94,19 @@ fn not_a_token(why: NoOpinion, text: &str) -> Guidance {
         ),
     }
     guidance.remedy("send the provider's ID token, complete and unchanged")
+}
+
+/// Whether the token was copied with the scheme of the Authorization header.
+fn has_scheme(text: &str) -> bool {
+    let scheme = text.trim_start().split_once(' ').map(|(scheme, _)| scheme);
+    scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("bearer"))
+}
+
+/// Whether this is a JWT in base64.
+fn is_encoded_jwt(text: &str) -> bool {
+    let config = GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+    let decoded = GeneralPurpose::new(&base64::alphabet::STANDARD, config).decode(text).unwrap_or_default();
+    decoded.starts_with(b"eyJ") && decoded.iter().filter(|byte| **byte == b'.').count() == 2
 }
 
 /// Hints for an unknown issuer that is nearly a configured one.

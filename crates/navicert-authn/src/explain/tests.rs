@@ -68,6 +68,34 @@ fn common_failures_have_plain_explanations() {
     }
 }
 
+#[test]
+fn tokens_in_the_wrong_form_are_recognised() {
+    use base64::Engine as _;
+    let key = SigningKey::generate(Algorithm::Es256, "k1");
+    let config = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\n\
+        jwt: [{issuer: {url: https://i, audiences: [kube]}, claimMappings: {username: {claim: sub, prefix: ''}}}]\n";
+    let token = key.token(&json!({"iss": "https://i", "aud": "kube", "exp": 2_000, "sub": "ann"}));
+    let encoded = base64::engine::general_purpose::STANDARD.encode(&token);
+    let unchanged = "send the provider's ID token, complete and unchanged";
+    for (token, hint, remedy) in [
+        (format!("Bearer {token}"), "it starts with the word `Bearer`", unchanged),
+        ("bearer opaque".to_owned(), "it starts with the word `Bearer`", unchanged),
+        (encoded.clone(), "encoded in base64 once more", "decode the token with `base64 -d`"),
+        (
+            encoded.trim_end_matches('=').to_owned(),
+            "encoded in base64 once more",
+            "decode the token with `base64 -d`",
+        ),
+        ("b3BhcXVl".to_owned(), "it has one part: an opaque token", unchanged),
+    ] {
+        let request = json!({"config": config, "jwks": {"keys": [key.jwk()]}, "token": token, "now": 1_000});
+        let explanation = explained(&request, &AuthnProfile::HARDENED);
+        let hints: Vec<String> = explanation.hints.iter().map(Masked::masked).collect();
+        assert!(hints.iter().any(|found| found.contains(hint)), "{token}: {hints:?}");
+        assert_eq!(explanation.remedy.as_deref(), Some(remedy), "{token}");
+    }
+}
+
 // S123, S131: every step before the failure passed, none after it ran, and observing changes nothing.
 #[test]
 fn every_recorded_token_has_one_failing_step_and_the_same_outcome() {
