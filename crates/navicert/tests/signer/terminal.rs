@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::path::Path;
 
+use navicert_testkit::http_server::HttpServerBuilder;
 use navicert_testkit::program::Running;
 use navicert_testkit::{Cut, KeyKind, Program, TestContext, tools, wait};
 
@@ -73,7 +74,7 @@ fn interrupt_at_the_prompt_cancels() {
 #[test]
 fn one_pin_serves_every_connection_of_a_run() {
     let Some(kubectl) = tools::kubectl() else { return };
-    let Some(setup) = Setup::with_server(KeyKind::EcP256, |server| server.http1_only()) else { return };
+    let Some(setup) = Setup::with_server(KeyKind::EcP256, HttpServerBuilder::http1_only) else { return };
     let context = setup.context(PIN);
     setup.paste(&context);
     let fifo = context.home().join("fifo");
