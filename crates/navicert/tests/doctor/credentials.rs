@@ -52,11 +52,11 @@ fn missing_users_and_credentials_are_named() {
     check_fix("missing-user-everyone-accepted", fix, setup.context_with(34, &missing));
     let fix = "give user `ann` a credential, or name another user in the context";
     check_fix("no-credential-anonymous", fix, Setup::new().user(json!({})).anonymous().context(34));
-    let nobody = json!({"cluster": "east"});
+    let without_user = json!({"cluster": "east"});
     check_fix(
         "no-user-in-context",
         "add `user:` to the context",
-        Setup::new().anonymous().context_with(34, &nobody),
+        Setup::new().anonymous().context_with(34, &without_user),
     );
     let setup = Setup::new().user(json!({}));
     setup.api.accept_everyone();
