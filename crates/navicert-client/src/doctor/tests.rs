@@ -115,7 +115,7 @@ async fn time_that_a_plugin_takes_is_not_clock_skew() {
     let clock = Arc::new(SlowPluginClock { started, marker: marker.clone() });
     let environment = Environment::from_iter([("PATH", "/usr/bin:/bin")]);
     let options = ConfigOptions::new(environment, directory.path()).kubeconfig(file("config")).clock(clock);
-    let report = wait::within("a diagnosis", diagnose(&options, &mut |_| {})).await;
+    let report = wait::within("a diagnosis", Box::pin(diagnose(&options, &mut |_| {}))).await;
     assert!(marker.exists(), "{report:?}");
     let clock = report.results.iter().find(|result| result.step == DoctorStep::Clock).unwrap();
     assert_eq!((clock.status, report.conclusion()), (StepStatus::Pass, Conclusion::Healthy), "{report:?}");
