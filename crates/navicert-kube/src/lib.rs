@@ -10,27 +10,92 @@
 //! informers retry.
 //!
 //! ```no_run
-//! # async fn example(transport: navicert_client::transport::Transport) -> Result<(), kube::Error> {
-//! let client = navicert_kube::client(transport, "default");
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = navicert_kube::try_default()?;
 //! let version = client.apiserver_version().await?;
 //! # let _ = version; Ok(()) }
 //! ```
 //!
 //! This crate only converts types.
 
+use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use http::{Request, Response};
 use http_body::Body as _;
 use navicert_client::credential::BoxFuture;
-use navicert_client::transport::{Body, ResponseBody, Transport, TransportError};
+use navicert_client::transport::{Body, BuildError, ResponseBody, Transport, TransportError};
+use navicert_client::{Config, ConfigErrors};
 
 /// Creates a client that sends its requests through `transport`, with this default namespace.
 ///
 /// Call it inside a tokio runtime: `kube::Client` spawns a task.
-pub fn client(transport: Transport, default_namespace: impl Into<String>) -> kube::Client {
-    kube::Client::new(KubeService(transport), default_namespace)
+pub fn client(transport: impl Into<Transport>, default_namespace: impl Into<String>) -> kube::Client {
+    kube::Client::new(KubeService(transport.into()), default_namespace)
+}
+
+/// Creates a client from `KUBECONFIG`, `~/.kube/config` or the pod's service account, with its namespace. Plugins run as
+/// the kuberc permits.
+///
+/// Call it inside a tokio runtime: `kube::Client` spawns a task.
+///
+/// # Errors
+/// [`ClientError`]: no client can be built from the configuration.
+pub fn try_default() -> Result<kube::Client, ClientError> {
+    Ok(from_config(Config::options().kuberc_policy(None).resolve()?)?)
+}
+
+/// Creates a client from a configuration, with its namespace; without one, `default`.
+///
+/// Call it inside a tokio runtime: `kube::Client` spawns a task.
+///
+/// # Errors
+/// [`BuildError`]: a file that was usable when the configuration was resolved no longer is.
+pub fn from_config(config: Config) -> Result<kube::Client, BuildError> {
+    let built = navicert_client::Client::new(config)?;
+    let namespace = if built.namespace().is_empty() { "default" } else { built.namespace() }.to_owned();
+    Ok(client(built, namespace))
+}
+
+/// Why there is no client.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// The configuration has problems.
+    Config(ConfigErrors),
+    /// A file changed after it was checked.
+    Build(BuildError),
+}
+
+impl From<ConfigErrors> for ClientError {
+    fn from(errors: ConfigErrors) -> Self {
+        ClientError::Config(errors)
+    }
+}
+
+impl From<BuildError> for ClientError {
+    fn from(error: BuildError) -> Self {
+        ClientError::Build(error)
+    }
+}
+
+impl fmt::Display for ClientError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ClientError::Config(errors) => errors.fmt(f),
+            ClientError::Build(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ClientError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            ClientError::Config(errors) => errors.source(),
+            ClientError::Build(error) => error.source(),
+        }
+    }
 }
 
 /// A tower service that sends kube's requests through a [`Transport`], for use with tower layers.

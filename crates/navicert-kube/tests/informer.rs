@@ -2,7 +2,6 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test helpers; a failed setup stops the test")]
 
-use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -15,9 +14,8 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::runtime::watcher;
 use kube::runtime::watcher::Event;
 use kube::{Api, ResourceExt};
-use navicert_client::exec::{self, AuthenticatorRegistry, Surroundings};
-use navicert_client::kubeconfig::{self, KubeconfigSources, OsFileSystem, Overrides};
-use navicert_client::transport::{self, TransportEnvironment};
+use navicert_client::exec::AuthenticatorRegistry;
+use navicert_client::{Client, ConfigOptions};
 use navicert_testkit::{Answer, ApiServer, Ca, Cut, Watch, wait};
 use navicert_types::Clock;
 use navicert_types::clock::ManualClock;
@@ -99,24 +97,14 @@ impl Cluster {
         navicert_kube::client(self.transport(&path), "default")
     }
 
-    fn transport(&self, path: &Path) -> transport::Transport {
-        let sources = KubeconfigSources::locate(Some(path), None, None);
-        let (_, effective) =
-            kubeconfig::select(&sources, &Overrides::default(), self.dir.path(), &OsFileSystem).unwrap();
-        let path = (OsString::from("PATH"), OsString::from("/usr/bin:/bin"));
-        let environment = std::iter::once(path).collect();
-        let around = Surroundings {
-            clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
-            registry: AuthenticatorRegistry::new(),
-            ..Surroundings::new(environment)
-        };
-        transport::connect(
-            &effective,
-            &exec::ExecSettings::default(),
-            &around,
-            &TransportEnvironment::default(),
-        )
-        .unwrap()
+    fn transport(&self, path: &Path) -> Client {
+        let environment = [("PATH", "/usr/bin:/bin")].into_iter().collect();
+        let config = ConfigOptions::new(environment, self.dir.path())
+            .kubeconfig(path)
+            .clock(Arc::clone(&self.clock) as Arc<dyn Clock>)
+            .resolve()
+            .unwrap();
+        Client::builder(config).registry(AuthenticatorRegistry::new()).build().unwrap()
     }
 }
 

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use navicert_client::kubeconfig::{self, KubeconfigSources, OsFileSystem, Overrides};
-use navicert_client::{exec, transport};
+use navicert_client::exec::AuthenticatorRegistry;
+use navicert_client::{Client, ConfigOptions};
 use navicert_testkit::{ApiServer, Ca, FakeExecPlugin};
 use navicert_types::clock::ManualClock;
 use navicert_types::{Clock, SystemClock};
@@ -45,18 +45,10 @@ fn ours(path: &Path) -> kube::Client {
 }
 
 fn ours_at(path: &Path, clock: Arc<dyn Clock>) -> kube::Client {
-    let sources = KubeconfigSources::locate(Some(path), None, None);
-    let (_, effective) =
-        kubeconfig::select(&sources, &Overrides::default(), Path::new("/"), &OsFileSystem).unwrap();
-    let around = exec::Surroundings {
-        clock,
-        registry: exec::AuthenticatorRegistry::new(),
-        ..exec::Surroundings::new([("PATH", "/usr/bin:/bin")].into_iter().collect())
-    };
-    let environment = transport::TransportEnvironment::default();
-    let transport =
-        transport::connect(&effective, &exec::ExecSettings::default(), &around, &environment).unwrap();
-    navicert_kube::client(transport, "default")
+    let environment = [("PATH", "/usr/bin:/bin")].into_iter().collect();
+    let config = ConfigOptions::new(environment, "/").kubeconfig(path).clock(clock).resolve().unwrap();
+    let builder = Client::builder(config).registry(AuthenticatorRegistry::new());
+    navicert_kube::client(builder.build().unwrap(), "default")
 }
 
 // C1115
@@ -143,6 +135,6 @@ async fn kube_rs_prints_the_plugins_environment_and_output_in_an_error_and_navic
     let theirs = format!("{theirs} {theirs:?}");
     assert!(theirs.contains("canary-in-environment") && theirs.contains("canary-in-output"), "{theirs}");
     let ours = ours(&path).apiserver_version().await.unwrap_err();
-    let ours = format!("{ours} {ours:?}");
+    let ours = format!("{} {ours:?}", navicert_types::error_chain(&ours));
     assert!(ours.contains("failed with exit code 1") && !ours.contains("canary"), "{ours}");
 }

@@ -18,9 +18,9 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use navicert_authn::config::{AuthnReloader, ConfigOrigin, ConfigSources};
 use navicert_authn::jwks::JwksContext;
 use navicert_client::credential::{Credential, StaticCredential};
-use navicert_client::exec;
-use navicert_client::kubeconfig::{self, OsFileSystem, Overrides};
+use navicert_client::exec::AuthenticatorRegistry;
 use navicert_client::transport::{self, ProxyEnvironment, TokioTimer, Transport, Trust};
+use navicert_client::{Client, ConfigOptions};
 use navicert_server::ServerLimits;
 use navicert_server::audit::AuditLog;
 use navicert_server::background_tasks::BackgroundTasks;
@@ -94,18 +94,10 @@ impl ProxyFixture {
     fn ours(&self, user: &Value) -> kube::Client {
         let path = self.dir.path().join("config");
         fs::write(&path, self.kubeconfig(user)).unwrap();
-        let sources = kubeconfig::KubeconfigSources::locate(Some(&path), None, None);
-        let (_, effective) =
-            kubeconfig::select(&sources, &Overrides::default(), Path::new("/"), &OsFileSystem).unwrap();
         let environment = [("PATH", "/usr/bin:/bin")].into_iter().collect();
-        let around = exec::Surroundings {
-            registry: exec::AuthenticatorRegistry::new(),
-            ..exec::Surroundings::new(environment)
-        };
-        let (settings, around_it) =
-            (exec::ExecSettings::default(), transport::TransportEnvironment::default());
-        let transport = transport::connect(&effective, &settings, &around, &around_it).unwrap();
-        navicert_kube::client(transport, "default")
+        let config = ConfigOptions::new(environment, "/").kubeconfig(&path).resolve().unwrap();
+        let builder = Client::builder(config).registry(AuthenticatorRegistry::new());
+        navicert_kube::client(builder.build().unwrap(), "default")
     }
 
     /// Lists and watches; every request reaches the API server as ann, without her token.

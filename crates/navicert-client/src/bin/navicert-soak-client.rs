@@ -10,9 +10,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use http_body_util::BodyExt;
-use navicert_client::kubeconfig::{self, KubeconfigSources, OsFileSystem, Overrides};
-use navicert_client::transport::{self, Body, Transport, TransportEnvironment};
-use navicert_client::{exec, exec::Surroundings};
+use navicert_client::transport::{Body, Transport};
+use navicert_client::{Client, Config};
 use navicert_types::{Clock, SystemClock, error_chain};
 use tokio::task::JoinSet;
 
@@ -87,13 +86,8 @@ impl Tally {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "plugins inherit the environment of this process")]
 fn transport(path: &Path, disable_http2: bool) -> Result<Transport, Fault> {
-    let sources = KubeconfigSources::locate(Some(path), None, None);
-    let (_, effective) = kubeconfig::select(&sources, &Overrides::default(), Path::new("/"), &OsFileSystem)?;
-    let around = Surroundings::new(std::env::vars_os().collect());
-    let environment = TransportEnvironment { disable_http2, ..TransportEnvironment::default() };
-    Ok(transport::connect(&effective, &exec::ExecSettings::default(), &around, &environment)?)
+    Ok(Client::builder(Config::from_kubeconfig(path)?).http2(!disable_http2).build()?.into())
 }
 
 async fn status(transport: Transport) -> Result<u16, Fault> {

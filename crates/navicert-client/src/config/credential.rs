@@ -37,7 +37,7 @@ pub(crate) enum CredentialPlan {
         // C168
         hint: Option<String>,
     },
-    Exec(Plugin),
+    Exec(Box<Plugin>),
     Signer(SignerPlan),
     Oidc {
         settings: OidcSettings,
@@ -87,7 +87,7 @@ impl CredentialPlan {
     ) -> Arc<dyn CredentialSource> {
         match self {
             CredentialPlan::Exec(plugin) => {
-                Arc::new(Authenticator::new(plugin.clone(), settings.clone(), around.clone()))
+                Arc::new(Authenticator::new(Plugin::clone(plugin), settings.clone(), around.clone()))
             }
             CredentialPlan::Signer(plan) => Arc::new(ExternalSigner::new(plan, settings, around)),
             CredentialPlan::Oidc { settings, identity } => {
@@ -176,7 +176,7 @@ impl CredentialReader<'_> {
             (Some(settings), _, Some(IdentityPlan::Inline(identity))) if token.is_none() => {
                 CredentialPlan::Oidc { settings, identity: Some(identity) }
             }
-            (_, Some(plugin), _) if !is_static => CredentialPlan::Exec(plugin),
+            (_, Some(plugin), _) if !is_static => CredentialPlan::Exec(Box::new(plugin)),
             (_, _, identity) => CredentialPlan::Static { token, identity, hint: unused_plugin(user) },
         }
     }

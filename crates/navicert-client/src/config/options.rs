@@ -18,7 +18,7 @@ use super::transport::TransportReader;
 use super::warning::{ConfigWarning, warnings};
 use crate::credential::{CredentialError, ExternalSigner, SharedFiles};
 use crate::exec::{
-    Authenticator, AuthenticatorRegistry, ExecError, ExecSettings, PluginPolicy, Surroundings,
+    Authenticator, AuthenticatorRegistry, ExecError, ExecSettings, Plugin, PluginPolicy, Surroundings,
 };
 use crate::in_cluster::{self, PodEnvironment};
 use crate::kubeconfig::{
@@ -273,7 +273,7 @@ impl ConfigOptions {
             .map(|kind| ConfigWarning { location: merged.locate_warning(&kind, &effective), kind })
             .collect();
         let plugin = match &plan {
-            Some(CredentialPlan::Exec(plugin)) => Some(plugin.clone()),
+            Some(CredentialPlan::Exec(plugin)) => Some(Plugin::clone(plugin)),
             _ => None,
         };
         let config = match (is_usable, settings, plan) {
@@ -316,7 +316,7 @@ impl ConfigOptions {
         };
         let denied: CredentialError = match plan {
             CredentialPlan::Exec(plugin) if !self.policy.allows_all() => {
-                let plugin = Authenticator::new(plugin.clone(), ExecSettings::default(), around());
+                let plugin = Authenticator::new(Plugin::clone(plugin), ExecSettings::default(), around());
                 match plugin.check_policy().err()? {
                     ExecError::Denied(navicert_plugin::PolicyDenial::CannotResolve { .. }) => return None,
                     error => error.into(),

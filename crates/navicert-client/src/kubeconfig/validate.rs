@@ -251,7 +251,7 @@ fn exec_problems(user: &str, exec: &ExecConfig, problems: &mut Vec<ValidationErr
         "" => lacks("interactiveMode"),
         "Never" | "IfAvailable" | "Always" => {}
         mode => {
-            problems.push(ValidationError::InteractiveMode { user: user.to_owned(), mode: mode.to_owned() })
+            problems.push(ValidationError::InteractiveMode { user: user.to_owned(), mode: mode.to_owned() });
         }
     }
 }

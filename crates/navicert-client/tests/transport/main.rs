@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use navicert_client::exec::{self, AuthenticatorRegistry, Surroundings};
-use navicert_client::kubeconfig::{self, Effective, KubeconfigSources, OsFileSystem, Overrides};
-use navicert_client::transport::{self, Body, Transport, TransportEnvironment};
+use navicert_client::transport::{Body, Transport};
+use navicert_client::{Client, ConfigOptions};
 use navicert_testkit::{ApiServer, Ca, wait};
 use navicert_types::Clock;
 use navicert_types::clock::ManualClock;
@@ -73,9 +73,13 @@ impl Setup {
             registry: AuthenticatorRegistry::new(),
             ..Surroundings::new(navicert_plugin::Environment::empty())
         };
-        let effective = selected(&path, dir.path());
-        let transport = transport::connect(&effective, settings, &around, &TransportEnvironment::default());
-        Setup { transport: transport.unwrap(), dir, clock }
+        let config = ConfigOptions::new(navicert_plugin::Environment::empty(), dir.path())
+            .kubeconfig(&path)
+            .clock(Arc::clone(&clock) as Arc<dyn Clock>)
+            .resolve()
+            .unwrap();
+        let builder = Client::builder(config).exec_settings(settings.clone()).surroundings(around);
+        Setup { transport: builder.build().unwrap().into(), dir, clock }
     }
 
     async fn status(&self) -> u16 {
@@ -85,11 +89,6 @@ impl Setup {
     fn runs(&self) -> usize {
         fs::read_to_string(self.dir.path().join("runs")).map_or(0, |runs| runs.lines().count())
     }
-}
-
-fn selected(path: &Path, dir: &Path) -> Effective {
-    let sources = KubeconfigSources::locate(Some(path), None, None);
-    kubeconfig::select(&sources, &Overrides::default(), dir, &OsFileSystem).unwrap().1
 }
 
 async fn status(transport: Transport) -> u16 {

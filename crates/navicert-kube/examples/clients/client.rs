@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use navicert_client::kubeconfig::{self, KubeconfigSources, OsFileSystem, Overrides};
-use navicert_client::{exec, transport};
+use navicert_client::ConfigOptions;
 use navicert_testkit::{Ca, HttpClient, Program};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
@@ -112,15 +111,9 @@ impl Client {
                 Ok(Session::InProcess(kube::Client::try_from(config)?))
             }
             Client::Navicert => {
-                let sources = KubeconfigSources::locate(Some(kubeconfig), None, None);
-                let overrides = Overrides::default();
-                let (_, effective) = kubeconfig::select(&sources, &overrides, Path::new("/"), &OsFileSystem)?;
-                let path = ("PATH", "/usr/bin:/bin");
-                let around = exec::Surroundings::new([path].into_iter().collect());
-                let environment = transport::TransportEnvironment::default();
-                let transport =
-                    transport::connect(&effective, &exec::ExecSettings::default(), &around, &environment)?;
-                Ok(Session::InProcess(navicert_kube::client(transport, "default")))
+                let environment = [("PATH", "/usr/bin:/bin")].into_iter().collect();
+                let config = ConfigOptions::new(environment, "/").kubeconfig(kubeconfig).resolve()?;
+                Ok(Session::InProcess(navicert_kube::from_config(config)?))
             }
         }
     }

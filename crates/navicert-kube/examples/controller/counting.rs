@@ -12,26 +12,14 @@ use kube::api::{Patch, PatchParams};
 use kube::runtime::controller::{Action, Controller};
 use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
-use navicert_client::kubeconfig::{self, KubeconfigSources, OsFileSystem, Overrides};
-use navicert_client::{exec, transport};
+use navicert_client::Config;
 
 /// The label of ConfigMaps to count, and the annotation with the number.
 pub(crate) const LABEL: &str = "navicert.example/count";
 
 /// Creates the client, which is the only difference from a plain kube-rs controller.
-#[expect(clippy::disallowed_methods, reason = "a program reads its environment and passes it on")]
 pub(crate) fn client(path: &Path) -> Result<Client, Box<dyn Error>> {
-    let sources = KubeconfigSources::locate(Some(path), None, None);
-    let here = std::env::current_dir()?;
-    let (_, effective) = kubeconfig::select(&sources, &Overrides::default(), &here, &OsFileSystem)?;
-    let transport = transport::connect(
-        &effective,
-        &exec::ExecSettings::default(),
-        &exec::Surroundings::new(std::env::vars_os().collect()),
-        &transport::TransportEnvironment::read(|name| std::env::var(name).ok()),
-    )?;
-    let namespace = if effective.namespace.is_empty() { "default" } else { &effective.namespace };
-    Ok(navicert_kube::client(transport, namespace))
+    Ok(navicert_kube::from_config(Config::from_kubeconfig(path)?)?)
 }
 
 /// Runs until `stop` completes, and reports every outcome.
