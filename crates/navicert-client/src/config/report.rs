@@ -32,6 +32,12 @@ impl ConfigReport {
         }
     }
 
+    /// The configuration, if nothing or only the policy prevents using it. A client of it denies the plugin with every
+    /// request.
+    pub fn config(&self) -> Option<&Config> {
+        self.config.as_ref()
+    }
+
     /// Whether a client can be built.
     pub fn is_usable(&self) -> bool {
         self.errors.is_empty()

@@ -24,7 +24,6 @@
 
 mod attach;
 mod body;
-mod connect;
 mod connection_io;
 mod connector;
 mod driver;
@@ -52,7 +51,6 @@ use navicert_types::error_chain;
 
 pub use attach::attach_cached;
 pub use body::{Body, ResponseBody};
-pub use connect::{connect, connect_with};
 pub use connector::Timeouts;
 pub use error::{BuildError, TransportError};
 pub use impersonate::Impersonation;

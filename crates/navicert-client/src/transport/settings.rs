@@ -1,6 +1,5 @@
 //! Transport settings: server, trust, proxy, timeouts and behaviour.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use super::server::Server;
 use super::timer::{Timer, TokioTimer};
 use super::tls::Trust;
 use crate::credential::SharedFiles;
-use crate::kubeconfig::{Effective, OsFileSystem};
+use crate::kubeconfig::OsFileSystem;
 use crate::metrics::{NoopRecorder, Recorder};
 
 /// How a server is reached.
@@ -149,49 +148,6 @@ impl TransportSettings {
                 Ok(environment.proxy_for(server.is_https(), &server.host, server.port)?)
             }
         }
-    }
-
-    /// Settings for the selected cluster and user.
-    ///
-    /// # Errors
-    /// A proxy address or impersonation value is invalid, or the TLS settings contradict each other.
-    // C180
-    pub fn from_effective(
-        effective: &Effective,
-        environment: &TransportEnvironment,
-    ) -> Result<Self, BuildError> {
-        let (cluster, user) = (&effective.cluster, &effective.user);
-        let has_authority =
-            !cluster.certificate_authority.is_empty() || !cluster.certificate_authority_data.is_empty();
-        let trust = if !effective.is_https() {
-            Trust::System // Unused: there is no TLS (C160).
-        } else if cluster.insecure_skip_tls_verify && has_authority {
-            return Err(BuildError::InsecureWithAuthority);
-        } else if cluster.insecure_skip_tls_verify {
-            Trust::Insecure
-        } else if !cluster.certificate_authority_data.is_empty() {
-            Trust::Pem(cluster.certificate_authority_data.clone())
-        } else if !cluster.certificate_authority.is_empty() {
-            Trust::File(PathBuf::from(&cluster.certificate_authority))
-        } else {
-            Trust::System
-        };
-        let proxy = if cluster.proxy_url.is_empty() {
-            ProxyChoice::Environment(environment.proxies.clone())
-        } else {
-            ProxyChoice::Always(Proxy::parse(&cluster.proxy_url)?)
-        };
-        Ok(TransportSettings {
-            tls_server_name: cluster.tls_server_name.clone(),
-            trust,
-            proxy,
-            compression: !cluster.disable_compression,
-            impersonation: Impersonation::from_user(user)?,
-            http2: !environment.disable_http2,
-            http2_read_idle: environment.http2_read_idle,
-            http2_ping_timeout: environment.http2_ping_timeout,
-            ..TransportSettings::new(effective.server())
-        })
     }
 }
 

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use navicert_client::ConfigErrorClass;
 use navicert_client::credential::{CredentialError, SignerError};
 use navicert_client::exec;
 use navicert_client::kuberc::{self, KubercSource};
-use navicert_client::transport::{BuildError, TransportError};
+use navicert_client::transport::TransportError;
 use navicert_plugin::{AllowlistEntry, Policy};
 use navicert_signer::SignError;
 use navicert_testkit::{ApiServer, Ca, ClientAuth, KeyKind};
@@ -271,7 +272,7 @@ async fn invalid_signer_configurations_are_rejected_before_anything_runs() {
         let error =
             Setup::with_user(&api, &ca, KeyKind::EcP256, &config, user, allowed(&[]).into(), &settings)
                 .unwrap_err();
-        assert!(matches!(error, BuildError::Credentials(_)), "{error:?}");
+        assert_eq!(error.class(), ConfigErrorClass::ExternalSigner, "{error:?}");
         assert!(error.to_string().contains(message), "{error}");
         assert!(!format!("{error:?} {error}").contains("canary"));
     }

@@ -6,8 +6,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use navicert_client::exec::{self, AuthenticatorRegistry, PluginPolicy, Surroundings};
-use navicert_client::kubeconfig::{self, KubeconfigSources, OsFileSystem, Overrides};
-use navicert_client::transport::{self, Body, BuildError, Transport, TransportEnvironment, TransportError};
+use navicert_client::transport::{Body, Transport, TransportError};
+use navicert_client::{Client, ConfigErrors, ConfigOptions};
 use navicert_plugin::{AllowlistEntry, Command, Completed, Exit, Permitted, Policy, RunError, Runner};
 use navicert_signer::remote::{KeyStore, handle_request, handle_v1alpha1_request};
 use navicert_signer::{SignError, SigningIdentity, SoftwareKey};
@@ -200,7 +200,7 @@ impl std::fmt::Debug for Setup {
 }
 
 impl Setup {
-    pub(crate) fn new(api: &ApiServer, ca: &Ca, kind: KeyKind, config: &Value) -> Result<Self, BuildError> {
+    pub(crate) fn new(api: &ApiServer, ca: &Ca, kind: KeyKind, config: &Value) -> Result<Self, ConfigErrors> {
         Setup::with(api, ca, kind, config, allowed(&[]).into(), &exec::ExecSettings::default())
     }
 
@@ -211,7 +211,7 @@ impl Setup {
         config: &Value,
         policy: PluginPolicy,
         settings: &exec::ExecSettings,
-    ) -> Result<Self, BuildError> {
+    ) -> Result<Self, ConfigErrors> {
         Setup::with_user(api, ca, kind, config, json!({}), policy, settings)
     }
 
@@ -223,7 +223,7 @@ impl Setup {
         user: Value,
         policy: PluginPolicy,
         settings: &exec::ExecSettings,
-    ) -> Result<Self, BuildError> {
+    ) -> Result<Self, ConfigErrors> {
         let (signer, clock) = (Arc::new(Signer::new(ca, kind)), Arc::new(ManualClock::at(1_800_000_000)));
         let around = Surroundings {
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
@@ -249,7 +249,7 @@ impl Setup {
         mut user: Value,
         settings: &exec::ExecSettings,
         around: &Surroundings,
-    ) -> Result<Transport, BuildError> {
+    ) -> Result<Transport, ConfigErrors> {
         let dir = tempfile::tempdir().unwrap();
         user["auth-provider"] = json!({"name": "externalSigner", "config": config});
         let text = json!({
@@ -261,10 +261,19 @@ impl Setup {
         std::fs::write(dir.path().join("ca.crt"), ca.pem()).unwrap();
         let path = dir.path().join("config");
         std::fs::write(&path, text.to_string()).unwrap();
-        let sources = KubeconfigSources::locate(Some(&path), None, None);
-        let (_, effective) =
-            kubeconfig::select(&sources, &Overrides::default(), dir.path(), &OsFileSystem).unwrap();
-        transport::connect(&effective, settings, around, &TransportEnvironment::default())
+        let options = ConfigOptions::new(around.environment.clone(), dir.path())
+            .kubeconfig(&path)
+            .clock(Arc::clone(&around.clock))
+            .plugin_policy(around.policy.clone())
+            .allow_pin_in_kubeconfig(settings.allow_pin_in_kubeconfig);
+        // What the policy denies is denied again when a request is sent.
+        let report = options.report(&options.load()?);
+        let config = match report.config() {
+            Some(config) => config.clone(),
+            None => report.into_result()?,
+        };
+        let builder = Client::builder(config).exec_settings(settings.clone()).surroundings(around.clone());
+        Ok(builder.build().unwrap().into())
     }
 
     pub(crate) async fn status(&self) -> Result<u16, TransportError> {

@@ -106,8 +106,14 @@ fn token_file_is_reread_independently() {
     std::fs::write(fixture.path("token"), "one").unwrap();
     let clock = Arc::clone(&fixture.clock) as Arc<dyn Clock>;
     let unused = HeaderValue::from_static("Bearer unused");
-    let token =
-        TokenFile::new(fixture.path("token"), unused, None, Arc::new(OsFileSystem), clock, Some("hint".into()));
+    let token = TokenFile::new(
+        fixture.path("token"),
+        unused,
+        None,
+        Arc::new(OsFileSystem),
+        clock,
+        Some("hint".into()),
+    );
     let source = fixture.source(Arc::new(token));
     let sent = || block_on(source.get(RequestOrigin::Background)).unwrap().authorization.clone().unwrap();
     assert_eq!((sent(), source.hint()), (HeaderValue::from_static("Bearer one"), Some("hint")));

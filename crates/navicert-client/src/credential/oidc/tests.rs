@@ -205,7 +205,10 @@ async fn user_with_oidc_provider_gets_its_token_and_removed_providers_are_reject
     assert_eq!(current(&*chosen(&section, "").unwrap()).await, Ok("new".into()));
     assert_eq!(current(&*chosen(&section, "a.b.fixed").unwrap()).await, Ok("fixed".into()));
     section.config.shift_remove("client-id");
-    assert_eq!(chosen(&section, "").unwrap_err().to_string(), "missing \"client-id\" in the config of auth-provider \"oidc\"");
+    assert_eq!(
+        chosen(&section, "").unwrap_err().to_string(),
+        "missing \"client-id\" in the config of auth-provider \"oidc\""
+    );
     for (name, expected) in [
         (
             "gcp",
