@@ -1,13 +1,16 @@
 //! The request path of a token: one short function per stage, in kube-apiserver's order.
 
+use std::fmt;
 use std::sync::Arc;
 
 use navicert_types::Timestamp;
+use tokio::sync::Notify;
 
 use crate::config::{CompiledAuthenticator, CompiledConfig, CompiledIssuer};
+use crate::decision::{self, AuthnDecision, TokenDetails};
 use crate::explain::{AuthnStep, StepObserver};
 use crate::issuers::Issuers;
-use crate::jwks::{KeySource, KeysUnavailable, RefreshReason, RefreshResult};
+use crate::jwks::{JwksContext, KeySource, KeysUnavailable, RefreshReason, RefreshResult};
 use crate::jwt::claims::UnverifiedClaims;
 use crate::jwt::compact::{RawToken, TokenPart};
 use crate::jwt::header::{self, Header};
@@ -25,6 +28,7 @@ pub struct Authenticators {
     issuers: Issuers,
     profile: AuthnProfile,
     revocations: Arc<Revocations>,
+    prefetched: PrefetchedClaims,
 }
 
 /// One issuer's authenticator.
@@ -71,20 +75,20 @@ const MAX_GENERATION_RETRIES: u32 = 4;
 /// A decision that was not taken from the cache.
 #[derive(Debug)]
 pub(crate) struct FreshDecision {
-    pub(crate) outcome: AuthnOutcome,
+    pub(crate) decision: AuthnDecision,
     /// How long an accepted token may be cached.
     pub(crate) validity: Option<CacheValidity>,
-    /// The authenticator of the token's issuer.
-    pub(crate) authenticator: Option<Arc<Authenticator>>,
 }
 
 /// The result of one attempt with the keys and claims at hand.
-struct Attempt<'s> {
+struct Attempt<'s, T> {
     authenticator: &'s Arc<Authenticator>,
     /// Version of the keys, read before any of them was tried.
     version: u64,
-    /// The user, and the token's expiry in seconds since 1970.
-    result: Result<(AuthenticatedUser, i64), AttemptError>,
+    /// The user, and what the caller reads from the verified claims.
+    result: Result<(AuthenticatedUser, T), AttemptError>,
+    /// The `jti` of a token that is not accepted.
+    jti: Option<String>,
 }
 
 /// Why an attempt did not produce a user.
@@ -108,6 +112,30 @@ impl From<AttemptError> for Refusal {
                 Refusal::Distributed("the groups are a distributed claim, and no fetcher is configured")
             }
         }
+    }
+}
+
+/// Distributed claims that were fetched before a token is evaluated.
+#[derive(Default)]
+struct PrefetchedClaims {
+    claims: Vec<FetchedClaim>,
+    /// Why a claim could not be fetched.
+    failure: Option<Refusal>,
+}
+
+impl PrefetchedClaims {
+    fn refusal(&self, stop: AttemptError) -> Refusal {
+        match (stop, &self.failure) {
+            (AttemptError::NeedsDistributedClaim(_), Some(failure)) => failure.clone(),
+            (stop, _) => stop.into(),
+        }
+    }
+}
+
+/// Without values: they are claims.
+impl fmt::Debug for PrefetchedClaims {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PrefetchedClaims").field("claims", &self.claims.len()).finish_non_exhaustive()
     }
 }
 
@@ -137,7 +165,25 @@ impl Authenticators {
             let algorithms = narrowed.unwrap_or(JwsAlgorithmSet::ALL);
             Authenticator { configuration, keys, algorithms, distributed }
         });
-        Authenticators { issuers: Issuers::new(authenticators), profile, revocations: Arc::default() }
+        Authenticators {
+            issuers: Issuers::new(authenticators),
+            profile,
+            revocations: Arc::default(),
+            prefetched: PrefetchedClaims::default(),
+        }
+    }
+
+    /// Creates authenticators that can also fetch distributed claims, with the HTTP client of `context`.
+    pub fn with_fetch(
+        compiled: CompiledConfig,
+        keys: impl Fn(&CompiledIssuer) -> Arc<dyn KeySource>,
+        context: &JwksContext,
+    ) -> Self {
+        let changed = Arc::new(Notify::new());
+        Authenticators::with_distributed(compiled, |configuration| {
+            let resolver = DistributedClaimResolver::new(context.clone(), Arc::clone(&changed));
+            (keys(&configuration.issuer), Some(Arc::new(resolver)))
+        })
     }
 
     /// Rejects tokens that this list revokes.
@@ -149,44 +195,80 @@ impl Authenticators {
 
     /// Authenticates a token with the keys and claims at hand, without any request.
     pub fn authenticate(&self, request: &AuthnRequest<'_>) -> AuthnOutcome {
-        match self.attempt(request, &[]) {
-            Ok(Attempt { result: Ok((user, _)), .. }) => AuthnOutcome::Authenticated(Arc::new(user)),
-            Ok(Attempt { result: Err(stop), authenticator, .. }) => rejected(authenticator, stop.into()),
+        match self.attempt(request, &self.prefetched.claims, |_| ()) {
+            Ok(Attempt { result: Ok((user, ())), .. }) => AuthnOutcome::Authenticated(Arc::new(user)),
+            Ok(Attempt { result: Err(stop), authenticator, .. }) => {
+                rejected(authenticator, self.prefetched.refusal(stop))
+            }
             Err(no_opinion) => AuthnOutcome::NoOpinion(no_opinion),
         }
     }
 
     /// Authenticates a token; fetches newer keys and distributed claims where needed.
     pub async fn authenticate_and_fetch(&self, request: &AuthnRequest<'_>) -> AuthnOutcome {
-        self.decide(request).await.outcome
+        self.decide(request).await.decision.outcome
+    }
+
+    /// Fetches the distributed claims that a token needs, so that [`Authenticators::authenticate`] decides on it as a server
+    /// that has been running for a while.
+    pub async fn prefetch(&mut self, request: &AuthnRequest<'_>) {
+        let request = AuthnRequest { observer: None, ..*request };
+        let mut claims = Vec::new();
+        let mut decided = self.decide_with(&request, &mut claims).await;
+        // Servers discover the issuer of a claim in the background, and accept the next token with such a claim.
+        let sources = self.iter().filter_map(|one| one.distributed()).flat_map(|one| one.refreshers());
+        let undiscovered: Vec<_> = sources.filter(|refresher| !refresher.health().is_ready).collect();
+        if !undiscovered.is_empty() {
+            for refresher in undiscovered {
+                refresher.run_due().await;
+            }
+            claims.clear();
+            decided = self.decide_with(&request, &mut claims).await;
+        }
+        let failure = match decided.decision.outcome {
+            AuthnOutcome::Rejected(rejection) if matches!(rejection.refusal, Refusal::Distributed(_)) => {
+                Some(rejection.refusal)
+            }
+            _ => None,
+        };
+        self.prefetched = PrefetchedClaims { claims, failure };
     }
 
     /// Attempts to authenticate, and repeats the attempt after newer keys or a missing claim have been fetched.
     pub(crate) async fn decide(&self, request: &AuthnRequest<'_>) -> FreshDecision {
-        let (mut fetched, mut has_refreshed, mut generation_retries) = (Vec::new(), false, 0);
+        self.decide_with(request, &mut Vec::new()).await
+    }
+
+    async fn decide_with(
+        &self,
+        request: &AuthnRequest<'_>,
+        fetched: &mut Vec<FetchedClaim>,
+    ) -> FreshDecision {
+        let (mut has_refreshed, mut generation_retries) = (false, 0);
         loop {
-            let attempt = match self.attempt(request, &fetched) {
+            let attempt = match self.attempt(request, fetched, TokenDetails::from_verified) {
                 Ok(attempt) => attempt,
                 Err(no_opinion) => {
-                    let outcome = AuthnOutcome::NoOpinion(no_opinion);
-                    return FreshDecision { outcome, validity: None, authenticator: None };
+                    let decision = AuthnDecision::without_issuer(AuthnOutcome::NoOpinion(no_opinion));
+                    return FreshDecision { decision, validity: None };
                 }
             };
             let authenticator = attempt.authenticator;
-            let found = Some(Arc::clone(authenticator));
-            let refused = |refusal| FreshDecision {
-                outcome: rejected(authenticator, refusal),
-                validity: None,
-                authenticator: Some(Arc::clone(authenticator)),
-            };
             let stop = match attempt.result {
-                Ok((user, expires)) => {
+                Ok((user, token)) => {
                     let keys = Arc::clone(&authenticator.keys);
-                    let validity = CacheValidity { expires, keys, version: attempt.version };
+                    let validity = CacheValidity { keys, version: attempt.version };
                     let outcome = AuthnOutcome::Authenticated(Arc::new(user));
-                    return FreshDecision { outcome, validity: Some(validity), authenticator: found };
+                    let decision = AuthnDecision::new(outcome, authenticator, token);
+                    return FreshDecision { decision, validity: Some(validity) };
                 }
                 Err(stop) => stop,
+            };
+            let jti = attempt.jti;
+            let refused = |refusal| {
+                let token = TokenDetails::from_rejected(jti);
+                let decision = AuthnDecision::new(rejected(authenticator, refusal), authenticator, token);
+                FreshDecision { decision, validity: None }
             };
             let refusal = match (stop, &authenticator.distributed) {
                 (AttemptError::Refused(refusal), _) if !has_refreshed => {
@@ -204,7 +286,7 @@ impl Authenticators {
                     }
                 }
                 (AttemptError::NeedsDistributedClaim(claim_ref), Some(distributed))
-                    if !is_fetched(&fetched, &claim_ref) =>
+                    if !is_fetched(fetched, &claim_ref) =>
                 {
                     let found = distributed.resolve(&claim_ref, authenticator, request, &self.profile).await;
                     let value = match found {
@@ -223,11 +305,12 @@ impl Authenticators {
     }
 
     /// Parses the token, finds the authenticator of its issuer and runs it.
-    fn attempt<'s>(
+    fn attempt<'s, T>(
         &'s self,
         request: &AuthnRequest<'_>,
         fetched: &[FetchedClaim],
-    ) -> Result<Attempt<'s>, NoOpinion> {
+        read: fn(&VerifiedClaims<'_>) -> T,
+    ) -> Result<Attempt<'s, T>, NoOpinion> {
         let token = RawToken::new(request.token)?;
         request.passed(AuthnStep::Compact);
         let payload = token.payload()?;
@@ -239,19 +322,22 @@ impl Authenticators {
         }
         request.passed(AuthnStep::Routing);
         let version = authenticator.keys.version();
-        let result = self.verify_and_map(authenticator, (&token, &payload, claims), request, fetched);
-        Ok(Attempt { authenticator, version, result })
+        let jti = claims.claim("jti");
+        let result = self.verify_and_map(authenticator, (&token, &payload, claims), request, fetched, read);
+        let jti = if result.is_err() { decision::jti(jti) } else { None };
+        Ok(Attempt { authenticator, version, result, jti })
     }
 
     /// Verifies and maps in kube-apiserver's order.
     // S123, S131
-    fn verify_and_map<'p>(
+    fn verify_and_map<'p, T>(
         &self,
         authenticator: &Authenticator,
         (token, payload, claims): (&RawToken<'_>, &'p TokenPart, UnverifiedClaims<'p>),
         request: &AuthnRequest<'_>,
         fetched: &'p [FetchedClaim],
-    ) -> Result<(AuthenticatedUser, i64), AttemptError> {
+        read: fn(&VerifiedClaims<'_>) -> T,
+    ) -> Result<(AuthenticatedUser, T), AttemptError> {
         let (configuration, profile) = (&authenticator.configuration, &self.profile);
         let mut verified = authenticator.verify(token, payload, claims, request, profile)?;
         if !self.revocations.is_empty() {
@@ -271,7 +357,7 @@ impl Authenticators {
         request.passed(AuthnStep::Distributed);
         let claim_refs = distributed::lazy_claim_refs(configuration, &verified, fetched);
         match mapping::user(configuration, &verified, &claim_refs, request, profile) {
-            Ok(user) => Ok((user, verified.expires())),
+            Ok(user) => Ok((user, read(&verified))),
             Err(refusal) => match distributed::missing_claim(claim_refs, &refusal) {
                 Some(wanted) => Err(AttemptError::NeedsDistributedClaim(Box::new(wanted))),
                 None => Err(refusal.into()),

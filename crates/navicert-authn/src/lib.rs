@@ -15,6 +15,7 @@
 pub mod authenticator;
 pub mod batch;
 pub mod config;
+mod decision;
 mod decision_flights;
 pub mod explain;
 mod issuers;
@@ -31,7 +32,8 @@ pub mod suite;
 pub mod token_cache;
 
 pub use authenticator::{Authenticators, AuthnRequest};
-pub use reloadable::{AuthnDecision, ReloadableAuthenticator};
+pub use decision::AuthnDecision;
+pub use reloadable::ReloadableAuthenticator;
 
 pub use mapping::{AuthenticatedUser, CREDENTIAL_ID};
 pub use outcome::{AuthnOutcome, NoOpinion, Refusal, Rejection};

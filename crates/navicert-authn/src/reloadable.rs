@@ -21,6 +21,7 @@ use tokio::sync::Notify;
 
 use crate::authenticator::{Authenticator, Authenticators, AuthnRequest};
 use crate::config::{CompiledConfig, CompiledIssuer};
+use crate::decision::AuthnDecision;
 use crate::decision_flights::DecisionFlights;
 use crate::jwks::{IssuerHealth, JwksContext, JwksRefresher, StaticKeys};
 use crate::mapping::CREDENTIAL_ID;
@@ -67,21 +68,6 @@ impl<'r> EventGuard<'r> {
 impl Drop for EventGuard<'_> {
     fn drop(&mut self) {
         self.recorder.record(&self.on_drop);
-    }
-}
-
-/// The decision on a token, and the authenticator that made it.
-#[derive(Clone, Debug)]
-pub struct AuthnDecision {
-    /// Whether the token was accepted.
-    pub outcome: AuthnOutcome,
-    pub(crate) authenticator: Option<Arc<Authenticator>>,
-}
-
-impl AuthnDecision {
-    /// The URL of the token's issuer, if one is configured for it.
-    pub fn issuer(&self) -> Option<&str> {
-        self.authenticator.as_ref().map(|one| one.configuration.issuer.url.as_str())
     }
 }
 
@@ -191,7 +177,7 @@ impl ReloadableAuthenticator {
         self.decide(token).await.outcome
     }
 
-    /// Authenticates a token and names its issuer.
+    /// Authenticates a token; the decision carries what the verifier read from it.
     pub async fn decide(&self, token: &str) -> AuthnDecision {
         let started = self.clock.monotonic();
         let digest = self.cache.digest(token);
@@ -231,13 +217,13 @@ impl ReloadableAuthenticator {
         let mut fetching = EventGuard::new(&self.recorder, AuthnEvent::FetchStarted, failed);
         let request = AuthnRequest { interrupt, ..AuthnRequest::new(token, now) };
         let fresh = set.authenticators.decide(&request).await;
-        fetching.on_drop =
-            AuthnEvent::FetchEnded { is_error: matches!(fresh.outcome, AuthnOutcome::Rejected(_)) };
+        let decision = fresh.decision;
+        let is_error = matches!(decision.outcome, AuthnOutcome::Rejected(_));
+        fetching.on_drop = AuthnEvent::FetchEnded { is_error };
         drop(fetching);
-        if let Some(authenticator) = &fresh.authenticator {
-            self.record_evaluation(authenticator, &fresh.outcome, started);
+        if let Some(authenticator) = decision.authenticator() {
+            self.record_evaluation(authenticator, &decision.outcome, started);
         }
-        let decision = AuthnDecision { outcome: fresh.outcome, authenticator: fresh.authenticator };
         self.cache.insert(*digest, epoch, now, &decision, fresh.validity);
         self.recorder.record(&AuthnEvent::CacheEntries(self.cache.len()));
         decision

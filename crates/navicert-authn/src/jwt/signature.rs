@@ -25,7 +25,7 @@ pub(crate) fn verify<'p>(
     token: &RawToken<'_>,
     header: (&Header<'_>, &TokenPart),
     payload: &TokenPart,
-    claims: (UnverifiedClaims<'p>, &CheckedClaims),
+    claims: (UnverifiedClaims<'p>, &CheckedClaims<'p>),
     keys: &KeySet,
     profile: &AuthnProfile,
 ) -> Result<VerifiedClaims<'p>, Refusal> {
