@@ -292,8 +292,8 @@ impl Authenticators {
                     let value = match found {
                         Ok(found) => Ok(found.value),
                         // Only expressions that use the claim fail; another operand may not need it (S181).
-                        Err(refusal) if claim_ref.is_lazy => Err(refusal.to_string()),
-                        Err(refusal) => return refused(refusal),
+                        Err(why) if claim_ref.is_lazy => Err(why),
+                        Err(why) => return refused(Refusal::Distributed(why)),
                     };
                     fetched.push(FetchedClaim { claim: claim_ref.claim().to_owned(), value });
                     continue;
@@ -358,7 +358,7 @@ impl Authenticators {
         let claim_refs = distributed::lazy_claim_refs(configuration, &verified, fetched);
         match mapping::user(configuration, &verified, &claim_refs, request, profile) {
             Ok(user) => Ok((user, read(&verified))),
-            Err(refusal) => match distributed::missing_claim(claim_refs, &refusal) {
+            Err(refusal) => match distributed::missing_claim(configuration, claim_refs, &refusal) {
                 Some(wanted) => Err(AttemptError::NeedsDistributedClaim(Box::new(wanted))),
                 None => Err(refusal.into()),
             },

@@ -8,16 +8,16 @@ mod masked;
 
 use std::sync::Mutex;
 
-use navicert_cel::Traced;
 use navicert_cel::kubernetes::render;
+use navicert_cel::{EvalErrorKind, Traced, Untrusted};
 use navicert_types::FieldPath;
 
 use crate::authenticator::{Authenticators, AuthnRequest};
 use crate::config::{CompiledAuthenticator, CompiledExpression, CompiledIssuer};
-use crate::outcome::{AuthnOutcome, Refusal, redact_values};
+use crate::outcome::{AuthnOutcome, Refusal};
 use crate::profile::{AuthnProfile, Hardening};
 
-pub use log::log_line;
+pub use log::upstream_decision;
 pub use masked::Masked;
 
 /// Observes the authentication of a token.
@@ -186,8 +186,8 @@ pub struct SubexpressionTrace {
     pub text: String,
     /// The type of its value; empty if evaluation failed.
     pub type_name: String,
-    /// Its value as JSON, or the error. Contains claim values: see [`SubexpressionTrace::describe`].
-    pub outcome: Result<String, String>,
+    /// Its value as JSON, or the error.
+    pub outcome: Result<Untrusted, EvalErrorKind>,
 }
 
 impl SubexpressionTrace {
@@ -195,10 +195,10 @@ impl SubexpressionTrace {
     pub fn describe(&self, show_values: bool) -> String {
         let is_comparison = self.type_name == "bool" && !is_plain_selection(&self.text);
         match &self.outcome {
-            Ok(value) if show_values || is_comparison => format!("is {value}"),
+            Ok(value) if show_values || is_comparison => format!("is {}", value.expose()),
             Ok(_) => format!("is of type {}", self.type_name),
-            Err(why) if show_values => format!("failed: {why}"),
-            Err(why) => format!("failed: {}", redact_values(why, &self.text)),
+            Err(kind) if show_values => format!("failed: {}", kind.exposed()),
+            Err(kind) => format!("failed: {kind}"),
         }
     }
 }
@@ -240,8 +240,8 @@ pub struct Explanation {
 pub enum UpstreamDecision {
     /// It accepts the token.
     Accepts,
-    /// It rejects the token with this log message.
-    Logs(Masked),
+    /// It rejects the token, with this log message; `None`: its exact words are not known.
+    Rejects(Option<Masked>),
     /// It rejects the configuration.
     RejectsConfiguration(String),
 }
@@ -271,8 +271,7 @@ pub fn diagnose(
 ) -> Result<Diagnosis, String> {
     let explanation = explain(&authenticators(profile)?, request);
     let kube = match authenticators(&AuthnProfile::KUBE) {
-        Ok(authenticators) => log_line(&authenticators, request, key_set)
-            .map_or(UpstreamDecision::Accepts, UpstreamDecision::Logs),
+        Ok(authenticators) => upstream_decision(&authenticators, request, key_set),
         Err(why) => UpstreamDecision::RejectsConfiguration(why),
     };
     let is_taken = matches!(explanation.outcome, AuthnOutcome::Authenticated(_));
@@ -363,7 +362,8 @@ impl StepObserver for StepRecorder {
             let text = expression.text.get(start..end).unwrap_or_default().to_owned();
             let type_name = traced.outcome.as_ref().map_or("", |value| value.type_name()).to_owned();
             let outcome = traced.outcome.as_ref().map_err(Clone::clone).map(|value| {
-                render::value(value).map_or_else(|| value.type_name().to_owned(), |json| json.to_string())
+                let json = render::value(value);
+                Untrusted::new(json.map_or_else(|| value.type_name().to_owned(), |json| json.to_string()))
             });
             SubexpressionTrace { text, type_name, outcome }
         };

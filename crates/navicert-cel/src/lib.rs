@@ -87,6 +87,7 @@
 mod check;
 mod cost;
 mod diagnostic;
+mod error;
 mod eval;
 mod fault;
 mod functions;
@@ -101,15 +102,17 @@ mod program;
 mod source;
 pub mod stack_text;
 pub mod syntax;
+mod untrusted;
 mod value;
 
 pub use check::{Compatibility, Environment, EnvironmentBuilder, EnvironmentError, Library};
 pub use diagnostic::{CompileError, Diagnostic, Stage};
-pub use fault::{EvalError, Limit};
+pub use error::{ClaimError, EvalError, EvalErrorKind, InternalFault, InvalidArgument, Limit, Misuse};
 pub use limits::EvalLimits;
 pub use opaque::Opaque;
 pub use program::{Bindings, Evaluation, EvaluationError, Program, Traced};
 pub use source::{Position, Source, Span};
+pub use untrusted::{Operand, Untrusted};
 pub use value::{
     Arena, ClaimSet, Claims, List, Map, Object, Pairs, Reading, Value, ValueMap, ValueRef, unescape,
 };

@@ -1,6 +1,7 @@
 //! Hints and a remedy for every way a token can fail. Hints name claims and their types; claim values are marked and shown
 //! only on request.
 
+use navicert_cel::{ClaimError, EvalError, EvalErrorKind, InvalidArgument, Operand};
 use navicert_types::decode::closest;
 
 use super::go;
@@ -176,7 +177,7 @@ impl RefusalContext<'_> {
                 guidance.say(format!("the claim `{claim}` is of type {kind}, but {path} expects {expected}"));
                 guidance.remedy(format!("use an expression that converts it, or another claim, at {path}"))
             }
-            Refusal::Evaluation { path, error, .. } => self.evaluation(&path.to_string(), &error.error),
+            Refusal::Evaluation { path, text, error, .. } => self.evaluation(&path.to_string(), text, &error.error),
             Refusal::ResultType { path, expected, .. } => {
                 guidance.say(format!("the expression returned a value, but not {expected}"));
                 guidance.remedy(format!("make the expression at {path} return {expected}"))
@@ -334,19 +335,41 @@ impl RefusalContext<'_> {
         guidance.say(format!("the token's claims are {}", names.join(", ")));
     }
 
-    fn evaluation(&self, path: &str, error: &navicert_cel::EvalError) -> Guidance {
+    fn evaluation(&self, path: &str, text: &str, error: &EvalError) -> Guidance {
         let mut guidance = Guidance::default();
-        if let Some(key) = error.message.strip_prefix("no such key: ")
+        if let EvalErrorKind::NoSuchKey(Operand::Literal(key)) = &error.kind
+            && is_claim(text, error.span, key)
             && self.claims.claim(key).is_none()
         {
             self.missing(&mut guidance, key);
-            if let Some(hint) = error.hint {
-                guidance.say(hint);
-            }
+            error.hint().into_iter().for_each(|hint| guidance.say(hint));
             return guidance.remedy(format!("if the claim may be missing, write `claims.?{key}.orValue(…)` at {path}; otherwise configure the provider to include it"));
         }
-        if let Some(hint) = error.hint {
-            guidance.say(hint);
+        error.hint().into_iter().for_each(|hint| guidance.say(hint));
+        match &error.kind {
+            EvalErrorKind::InvalidArgument { argument, .. } => {
+                guidance.say("the argument comes from the token; `--show-values` shows it");
+                if let Some(test) = validity_test(*argument) {
+                    return guidance.remedy(format!("test the value with `{test}` first in the expression at {path}, or configure the provider to issue a valid one"));
+                }
+            }
+            EvalErrorKind::Claim { claim, error: ClaimError::Pending | ClaimError::Unavailable(_) } => {
+                guidance.say(format!(
+                    "`{claim}` is a distributed claim (`_claim_names`, `_claim_sources`) without a value"
+                ));
+                return guidance
+                    .remedy(format!("configure the provider to include `{claim}` in the token itself"));
+            }
+            EvalErrorKind::Claim { claim, .. } => {
+                return guidance.remedy(format!(
+                    "configure the provider to issue `{claim}` as a value that kube-apiserver can read"
+                ));
+            }
+            EvalErrorKind::Internal(_) => {
+                return guidance
+                    .remedy(format!("report this as a bug of navicert, with the expression at {path}"));
+            }
+            _ => {}
         }
         guidance.remedy(format!("fix the expression at {path} for tokens like this one"))
     }
@@ -390,6 +413,34 @@ impl RefusalContext<'_> {
                 guidance.say(format!("the rule sees `user.{word}` with the prefix `{prefix}`"));
             }
         }
+    }
+}
+
+/// Whether the failed part of an expression selects this claim, and not a member of another value.
+fn is_claim(expression: &str, span: navicert_cel::Span, key: &str) -> bool {
+    let part = expression.get(span.start as usize..span.end as usize).unwrap_or_default();
+    [format!("claims.{key}"), format!("claims['{key}']"), format!("claims[\"{key}\"]")]
+        .iter()
+        .any(|one| one == part)
+}
+
+/// The function that tells whether a value is a valid argument.
+fn validity_test(argument: InvalidArgument) -> Option<&'static str> {
+    match argument {
+        InvalidArgument::IpAddress => Some("isIP(…)"),
+        InvalidArgument::Cidr => Some("isCIDR(…)"),
+        InvalidArgument::Url => Some("isURL(…)"),
+        InvalidArgument::Version => Some("isSemver(…)"),
+        InvalidArgument::Quantity => Some("isQuantity(…)"),
+        InvalidArgument::Pattern
+        | InvalidArgument::TimeZone
+        | InvalidArgument::Base64
+        | InvalidArgument::Format
+        | InvalidArgument::Position
+        | InvalidArgument::Slice
+        | InvalidArgument::RangeSize
+        | InvalidArgument::FlattenLevel
+        | InvalidArgument::ShiftOffset => None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The well-known protobuf messages that expressions can construct; their literals evaluate to plain CEL values.
 
 use super::{ARENA_FULL, FunctionResult};
+use crate::error::Misuse;
 use crate::fault::Cause;
 use crate::instant::Timestamp;
 use crate::value::{Arena, List, Map, Pairs, ValueRef};
@@ -59,12 +60,12 @@ pub(crate) fn build<'a>(
     let value = |default: ValueRef<'a>| match field("value") {
         None | Some(ValueRef::Null) => Ok(default),
         Some(val) if val.type_name() == default.type_name() => Ok(val),
-        Some(_) => Err(Cause::Message("field type conversion error")),
+        Some(_) => Err(Cause::Misuse(Misuse::FieldType)),
     };
     let short = name.strip_prefix("google.protobuf.").unwrap_or(name);
     match short {
         "Timestamp" => {
-            let nanos = u32::try_from(int("nanos")).map_err(|_| Cause::Message("invalid nanos"))?;
+            let nanos = u32::try_from(int("nanos")).map_err(|_| Cause::Misuse(Misuse::Nanoseconds))?;
             Timestamp::new(int("seconds"), nanos).map(ValueRef::Timestamp).ok_or(Cause::TimestampOverflow)
         }
         "Duration" => int("seconds")
@@ -95,6 +96,6 @@ pub(crate) fn build<'a>(
             "null_value" => ValueRef::Null,
             _ => field.1,
         })),
-        _ => Err(Cause::Message("unsupported conversion to a value")),
+        _ => Err(Cause::Misuse(Misuse::MessageValue)),
     }
 }

@@ -1,6 +1,8 @@
 //! Regular expressions with RE2 semantics.
 
 use super::{ARENA_FULL, Call, Declaration, FunctionResult, NO_SUCH_OVERLOAD};
+use crate::error::{InvalidArgument, Misuse};
+use crate::fault::Cause;
 use crate::library::kubernetes::regex::{Pattern, PatternError};
 use crate::value::ValueRef;
 
@@ -21,11 +23,11 @@ pub(crate) fn is_pattern(pattern: &str) -> bool {
     Pattern::check(pattern).is_ok()
 }
 
-fn pattern<'a>(call: &Call<'a>, text: &str) -> Result<Pattern, crate::fault::Cause<'a>> {
+fn pattern<'a>(call: &Call<'a>, text: &str) -> Result<Pattern, Cause<'a>> {
     if text.len() > call.arena.max_pattern_bytes() {
-        return Err(crate::fault::Cause::Message("the pattern is too long"));
+        return Err(Cause::Misuse(Misuse::PatternTooLong));
     }
-    call.arena.pattern(text, compile).map_err(|error| call.error(error))
+    call.arena.pattern(text, compile).map_err(|error| call.invalid(InvalidArgument::Pattern, error))
 }
 
 pub(super) fn matches<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
