@@ -3,24 +3,23 @@
 use std::fmt;
 use std::sync::Arc;
 
-use navicert_types::Timestamp;
 use tokio::sync::Notify;
 
 use crate::config::{CompiledAuthenticator, CompiledConfig, CompiledIssuer};
 use crate::decision::{self, AuthnDecision, TokenDetails};
-use crate::explain::{AuthnStep, StepObserver};
 use crate::issuers::Issuers;
-use crate::jwks::{JwksContext, KeySource, KeysUnavailable, RefreshReason, RefreshResult};
+use crate::jwks::{JwksContext, KeySource, RefreshResult};
 use crate::jwt::claims::UnverifiedClaims;
 use crate::jwt::compact::{RawToken, TokenPart};
-use crate::jwt::header::{self, Header};
-use crate::jwt::{JwsAlgorithmSet, VerifiedClaims, signature};
+use crate::jwt::{JwsAlgorithmSet, VerifiedClaims};
+use crate::mapping;
 use crate::mapping::distributed::{self, DistributedClaimRef, DistributedClaimResolver, FetchedClaim};
-use crate::mapping::{self, AuthenticatedUser, Interrupt};
-use crate::outcome::{AuthnOutcome, NoOpinion, Refusal, Rejection};
+use crate::model::outcome::{AuthnOutcome, NoOpinion, Refusal, Rejection};
+use crate::model::{AuthenticatedUser, AuthnRequest, AuthnStep};
 use crate::profile::{AuthnProfile, Hardening};
 use crate::revocation::Revocations;
 use crate::token_cache::CacheValidity;
+use crate::verifier::{TokenParts, TokenVerifier, VerifyToken, refresh};
 
 /// All authenticators of a configuration, each with its issuer's keys.
 #[derive(Debug)]
@@ -39,34 +38,6 @@ pub(crate) struct Authenticator {
     algorithms: JwsAlgorithmSet,
     /// `None`: distributed claims are not fetched.
     distributed: Option<Arc<DistributedClaimResolver>>,
-}
-
-/// A request to authenticate one token.
-#[derive(Clone, Copy)]
-pub struct AuthnRequest<'q> {
-    /// The token.
-    pub token: &'q str,
-    /// The current time.
-    pub now: Timestamp,
-    /// Polled while an expression runs; returning `true` stops it.
-    // H6
-    pub interrupt: Interrupt<'q>,
-    /// Notified of every step that passed, for explanations.
-    pub observer: Option<&'q dyn StepObserver>,
-}
-
-impl<'q> AuthnRequest<'q> {
-    /// A request without an observer or an interrupt.
-    pub fn new(token: &'q str, now: Timestamp) -> Self {
-        AuthnRequest { token, now, interrupt: None, observer: None }
-    }
-
-    /// Notifies the observer that a step passed.
-    pub(crate) fn passed(&self, step: AuthnStep) {
-        if let Some(observer) = self.observer {
-            observer.passed(step);
-        }
-    }
 }
 
 /// How often an attempt may be repeated because the keys were replaced while it ran.
@@ -288,7 +259,8 @@ impl Authenticators {
                 (AttemptError::NeedsDistributedClaim(claim_ref), Some(distributed))
                     if !is_fetched(fetched, &claim_ref) =>
                 {
-                    let found = distributed.resolve(&claim_ref, authenticator, request, &self.profile).await;
+                    let found =
+                        distributed.resolve(&claim_ref, &**authenticator, request, &self.profile).await;
                     let value = match found {
                         Ok(found) => Ok(found.value),
                         // Only expressions that use the claim fail; another operand may not need it (S181).
@@ -318,7 +290,8 @@ impl Authenticators {
         request.passed(AuthnStep::Payload);
         let authenticator = self.issuers.find(claims.issuer()).ok_or(NoOpinion::UnknownIssuer)?;
         if let Some(observer) = request.observer {
-            observer.routed(&authenticator.configuration);
+            let several_audiences = authenticator.configuration.issuer.audiences.len() > 1;
+            observer.routed(&authenticator.configuration.path, several_audiences);
         }
         request.passed(AuthnStep::Routing);
         let version = authenticator.keys.version();
@@ -402,67 +375,23 @@ impl Authenticator {
     }
 }
 
-/// Verifies tokens of one issuer.
-#[derive(Clone, Copy)]
-pub(crate) struct TokenVerifier<'v> {
-    pub(crate) issuer: &'v CompiledIssuer,
-    pub(crate) keys: &'v dyn KeySource,
-    pub(crate) algorithms: JwsAlgorithmSet,
-}
+impl VerifyToken for Authenticator {
+    fn configuration(&self) -> &CompiledAuthenticator {
+        &self.configuration
+    }
 
-impl TokenVerifier<'_> {
-    /// Checks claims, header and signature of a token.
-    pub(crate) fn verify<'p>(
+    fn key_source(&self) -> &Arc<dyn KeySource> {
+        &self.keys
+    }
+
+    fn verify_token<'p>(
         &self,
-        (token, payload, claims): (&RawToken<'_>, &'p TokenPart, UnverifiedClaims<'p>),
+        (issuer, keys): (&CompiledIssuer, &dyn KeySource),
+        token: TokenParts<'_, 'p>,
         request: &AuthnRequest<'_>,
         profile: &AuthnProfile,
     ) -> Result<VerifiedClaims<'p>, Refusal> {
-        check_token_size(token, profile)?;
-        let keys = self.keys.current();
-        if keys.as_ref().is_err_and(|why| *why == KeysUnavailable::NotReady) {
-            return Err(Refusal::NotReady);
-        }
-        request.passed(AuthnStep::Readiness);
-        let checked = claims.check(&self.issuer.url, &self.issuer.audiences, request, profile)?;
-        let mut header_part = TokenPart::CANONICAL;
-        let remembered = keys.as_ref().ok().and_then(|keys| keys.remembered(token.header_text()));
-        let header = match remembered.filter(|header| self.algorithms.contains(header.algorithm)) {
-            Some(header) => header,
-            None => {
-                header_part = token.header().ok_or(Refusal::Malformed("the header is not base64url"))?;
-                Header::read(&header_part.bytes, self.algorithms, profile)?
-            }
-        };
-        request.passed(AuthnStep::Header);
-        let keys = keys.as_ref().map_err(|why| Refusal::Keys(why.to_string()))?;
-        let verified =
-            signature::verify(token, (&header, &header_part), payload, (claims, &checked), keys, profile)?;
-        request.passed(AuthnStep::Signature);
-        if !checked.audience_matches {
-            return Err(Refusal::Audience);
-        }
-        if self.issuer.audiences.len() > 1 {
-            request.passed(AuthnStep::Audience);
-        }
-        Ok(verified)
-    }
-}
-
-/// Requests newer keys if they could change the refusal.
-pub(crate) async fn refresh(
-    keys: &dyn KeySource,
-    tried: u64,
-    token: &str,
-    refusal: &Refusal,
-) -> RefreshResult {
-    match refusal {
-        Refusal::UnknownKey => match header::kid(token) {
-            Some(kid) => keys.refresh(RefreshReason::Kid(&kid), tried).await,
-            None => RefreshResult::Unchanged,
-        },
-        Refusal::Signature => keys.refresh(RefreshReason::Signature, tried).await,
-        _ => RefreshResult::Unchanged,
+        TokenVerifier { issuer, keys, algorithms: self.algorithms }.verify(token, request, profile)
     }
 }
 
@@ -473,14 +402,6 @@ fn is_fetched(fetched: &[FetchedClaim], claim_ref: &DistributedClaimRef) -> bool
 fn rejected(authenticator: &Authenticator, refusal: Refusal) -> AuthnOutcome {
     let authenticator = authenticator.configuration.path.clone();
     AuthnOutcome::Rejected(Box::new(Rejection { authenticator, refusal }))
-}
-
-fn check_token_size(token: &RawToken<'_>, profile: &AuthnProfile) -> Result<(), Refusal> {
-    let (text, header) = token.lengths();
-    if text > profile.limits.token || header > profile.limits.header {
-        return Err(Refusal::TooLarge("the token is too long"));
-    }
-    Ok(())
 }
 
 const _: () = {

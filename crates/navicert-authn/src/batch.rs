@@ -6,10 +6,11 @@ use std::sync::Arc;
 use navicert_types::Timestamp;
 use serde_json::{Value, json};
 
-use crate::authenticator::{Authenticators, AuthnRequest};
+use crate::authenticator::Authenticators;
 use crate::config::{CompiledIssuer, ConfigError, load};
 use crate::jwks::{KeySet, KeySource, KeysUnavailable, StaticKeys};
-use crate::outcome::AuthnOutcome;
+use crate::model::AuthnRequest;
+use crate::model::outcome::AuthnOutcome;
 use crate::profile::AuthnProfile;
 
 /// `{"config"}` in, `{"valid", "stage", "errors": [{"type", "field", "detail"}], "messages"}` out.

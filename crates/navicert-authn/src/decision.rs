@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::authenticator::Authenticator;
 use crate::json::Raw;
 use crate::jwt::VerifiedClaims;
-use crate::outcome::AuthnOutcome;
+use crate::model::outcome::AuthnOutcome;
 
 /// The decision on a token: the outcome, the authenticator that made it, and the claims that servers need.
 #[derive(Clone, Debug)]

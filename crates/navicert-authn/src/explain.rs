@@ -12,150 +12,15 @@ use navicert_cel::kubernetes::render;
 use navicert_cel::{EvalErrorKind, Traced, Untrusted};
 use navicert_types::FieldPath;
 
-use crate::authenticator::{Authenticators, AuthnRequest};
-use crate::config::{CompiledAuthenticator, CompiledExpression, CompiledIssuer};
-use crate::outcome::{AuthnOutcome, Refusal};
+use crate::authenticator::Authenticators;
+use crate::config::CompiledIssuer;
+use crate::model::AuthnRequest;
+use crate::model::outcome::{AuthnOutcome, Refusal};
 use crate::profile::{AuthnProfile, Hardening};
 
+pub use crate::model::{AuthnStep, StepObserver, StepOutcome};
 pub use log::upstream_decision;
 pub use masked::Masked;
-
-/// Observes the authentication of a token.
-pub trait StepObserver: Sync {
-    /// A step passed.
-    fn passed(&self, step: AuthnStep);
-
-    /// The token belongs to this authenticator.
-    fn routed(&self, authenticator: &CompiledAuthenticator);
-
-    /// An expression was evaluated, with its subexpressions in the order of evaluation.
-    fn evaluated(&self, expression: &CompiledExpression, parts: &[Traced<'_>]);
-}
-
-/// The authentication steps, in order.
-///
-/// With several audiences configured, [`AuthnStep::Audience`] comes after [`AuthnStep::Signature`].
-// S123, S131
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "see `Step::title`")]
-pub enum AuthnStep {
-    Compact,
-    Payload,
-    Routing,
-    Readiness,
-    ClaimTypes,
-    Audience,
-    Expiry,
-    NotBefore,
-    Header,
-    Signature,
-    /// Only with a revocation list.
-    Revocation,
-    Distributed,
-    Username,
-    Groups,
-    Uid,
-    Extra,
-    RequiredClaims,
-    ClaimRules,
-    UserRules,
-    Identity,
-}
-
-impl AuthnStep {
-    /// The steps in order, for one audience or for several.
-    pub fn order(several_audiences: bool) -> Vec<AuthnStep> {
-        let mut order = vec![
-            AuthnStep::Compact,
-            AuthnStep::Payload,
-            AuthnStep::Routing,
-            AuthnStep::Readiness,
-            AuthnStep::ClaimTypes,
-            AuthnStep::Audience,
-            AuthnStep::Expiry,
-            AuthnStep::NotBefore,
-            AuthnStep::Header,
-            AuthnStep::Signature,
-            AuthnStep::Revocation,
-            AuthnStep::Distributed,
-            AuthnStep::Username,
-            AuthnStep::Groups,
-            AuthnStep::Uid,
-            AuthnStep::Extra,
-            AuthnStep::RequiredClaims,
-            AuthnStep::ClaimRules,
-            AuthnStep::UserRules,
-            AuthnStep::Identity,
-        ];
-        if several_audiences {
-            order.retain(|step| *step != AuthnStep::Audience);
-            let after =
-                order.iter().position(|step| *step == AuthnStep::Signature).map_or(0, |index| index + 1);
-            order.insert(after, AuthnStep::Audience);
-        }
-        order
-    }
-
-    /// What the step checks.
-    pub fn title(self) -> &'static str {
-        match self {
-            AuthnStep::Compact => "the token is a JWT in compact form",
-            AuthnStep::Payload => "the payload is valid and names an issuer",
-            AuthnStep::Routing => "an authenticator is configured for the issuer",
-            AuthnStep::Readiness => "the issuer's keys are available",
-            AuthnStep::ClaimTypes => "registered claims have the right types",
-            AuthnStep::Audience => "the audience is accepted",
-            AuthnStep::Expiry => "the token has not expired",
-            AuthnStep::NotBefore => "the token is already valid",
-            AuthnStep::Header => "the header is valid and its algorithm is allowed",
-            AuthnStep::Signature => "the signature is valid",
-            AuthnStep::Revocation => "the token has not been revoked",
-            AuthnStep::Distributed => "no distributed claim is missing",
-            AuthnStep::Username => "the username is mapped",
-            AuthnStep::Groups => "the groups are mapped",
-            AuthnStep::Uid => "the UID is mapped",
-            AuthnStep::Extra => "the extra attributes are mapped",
-            AuthnStep::RequiredClaims => "required claims have their values",
-            AuthnStep::ClaimRules => "claim validation rules hold",
-            AuthnStep::UserRules => "user validation rules hold",
-            AuthnStep::Identity => "user name and groups are valid",
-        }
-    }
-
-    /// The configuration field that the step is about.
-    fn path(self, authenticator: &FieldPath) -> FieldPath {
-        let issuer = || authenticator.field("issuer");
-        let mapping = |name: &str| authenticator.field("claimMappings").field(name);
-        match self {
-            AuthnStep::Compact | AuthnStep::Payload => FieldPath::root(),
-            AuthnStep::Routing => issuer().field("url"),
-            AuthnStep::Audience => issuer().field("audiences"),
-            AuthnStep::Distributed | AuthnStep::Groups => mapping("groups"),
-            AuthnStep::Username => mapping("username"),
-            AuthnStep::Uid => mapping("uid"),
-            AuthnStep::Extra => mapping("extra"),
-            AuthnStep::RequiredClaims | AuthnStep::ClaimRules => authenticator.field("claimValidationRules"),
-            AuthnStep::UserRules => authenticator.field("userValidationRules"),
-            AuthnStep::Readiness
-            | AuthnStep::ClaimTypes
-            | AuthnStep::Expiry
-            | AuthnStep::NotBefore
-            | AuthnStep::Header => authenticator.clone(),
-            AuthnStep::Signature | AuthnStep::Revocation | AuthnStep::Identity => authenticator.clone(),
-        }
-    }
-}
-
-/// The outcome of a step.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StepOutcome {
-    /// The step passed.
-    Pass,
-    /// The step failed, and why.
-    Fail(String),
-    /// The step was not reached.
-    Skip,
-}
 
 /// One step and its outcome.
 #[derive(Clone, Debug)]
@@ -349,17 +214,17 @@ impl StepObserver for StepRecorder {
         self.note(|record| record.passed.push(step));
     }
 
-    fn routed(&self, authenticator: &CompiledAuthenticator) {
+    fn routed(&self, authenticator: &FieldPath, several_audiences: bool) {
         self.note(|record| {
-            record.authenticator = Some(authenticator.path.clone());
-            record.several_audiences = authenticator.issuer.audiences.len() > 1;
+            record.authenticator = Some(authenticator.clone());
+            record.several_audiences = several_audiences;
         });
     }
 
-    fn evaluated(&self, expression: &CompiledExpression, parts: &[Traced<'_>]) {
+    fn evaluated(&self, path: &FieldPath, expression: &str, parts: &[Traced<'_>]) {
         let part = |traced: &Traced<'_>| {
             let (start, end) = (traced.span.start as usize, traced.span.end as usize);
-            let text = expression.text.get(start..end).unwrap_or_default().to_owned();
+            let text = expression.get(start..end).unwrap_or_default().to_owned();
             let type_name = traced.outcome.as_ref().map_or("", |value| value.type_name()).to_owned();
             let outcome = traced.outcome.as_ref().map_err(Clone::clone).map(|value| {
                 let json = render::value(value);
@@ -368,12 +233,12 @@ impl StepObserver for StepRecorder {
             SubexpressionTrace { text, type_name, outcome }
         };
         let evaluated = ExpressionTrace {
-            path: expression.path.clone(),
-            text: expression.text.clone(),
+            path: path.clone(),
+            text: expression.to_owned(),
             parts: parts
                 .iter()
                 .map(part)
-                .filter(|part| !is_plain(&part.text) || part.text == expression.text)
+                .filter(|part| !is_plain(&part.text) || part.text == expression)
                 .collect(),
         };
         self.note(|record| record.expressions.push(evaluated));

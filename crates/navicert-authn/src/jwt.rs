@@ -1,7 +1,6 @@
 //! Tokens, before and after verification:
 //! `compact` (text) → `claims` (unverified: for routing and cheap checks) → `header` → `signature` → [`VerifiedClaims`].
 
-pub(crate) mod algorithm;
 pub(crate) mod claims;
 pub(crate) mod compact;
 pub(crate) mod header;
@@ -10,7 +9,7 @@ pub(crate) mod registered_claim;
 mod seconds;
 pub(crate) mod signature;
 
-pub use algorithm::{JwsAlgorithm, JwsAlgorithmSet};
+pub use crate::model::{JwsAlgorithm, JwsAlgorithmSet};
 pub use claims::VerifiedClaims;
 
 use claims::UnverifiedClaims;

@@ -14,7 +14,7 @@ use navicert_types::Timestamp;
 
 use crate::decision::AuthnDecision;
 use crate::jwks::KeySource;
-use crate::outcome::{AuthnOutcome, Refusal};
+use crate::model::outcome::{AuthnOutcome, Refusal};
 
 /// How long an accepted token is cached.
 const ACCEPTED_TTL: Duration = Duration::from_secs(10);

@@ -6,12 +6,13 @@ use navicert_types::decode::closest;
 
 use super::go;
 use super::masked::Masked;
-use crate::authenticator::{Authenticator, Authenticators, AuthnRequest};
+use crate::authenticator::{Authenticator, Authenticators};
 use crate::config::{AttributeMapping, CompiledAuthenticator};
 use crate::json::Raw;
 use crate::jwt::claims::UnverifiedClaims;
 use crate::jwt::compact::RawToken;
-use crate::outcome::{AuthnOutcome, NoOpinion, Refusal};
+use crate::model::AuthnRequest;
+use crate::model::outcome::{AuthnOutcome, NoOpinion, Refusal};
 
 /// Hints about a failure, and the remedy.
 #[derive(Clone, Debug, Default)]

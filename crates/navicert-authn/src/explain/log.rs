@@ -3,7 +3,7 @@
 
 use super::masked::Masked;
 use super::{UpstreamDecision, go, key_errors};
-use crate::authenticator::{Authenticator, Authenticators, AuthnRequest};
+use crate::authenticator::{Authenticator, Authenticators};
 use crate::config::{AttributeMapping, CompiledIssuer};
 use crate::json::{Kind, Raw};
 use crate::jwks::KeysUnavailable;
@@ -12,7 +12,8 @@ use crate::jwt::compact::{RawToken, TokenPart};
 use crate::jwt::header::Header;
 use crate::jwt::registered_claim::go_name_matches;
 use crate::jwt::{JwsAlgorithmSet, signature};
-use crate::outcome::{AuthnOutcome, Purpose, Refusal};
+use crate::model::AuthnRequest;
+use crate::model::outcome::{AuthnOutcome, Purpose, Refusal};
 use crate::profile::AuthnProfile;
 
 /// Whether kube-apiserver accepts the token, and the message that it would log.

@@ -7,8 +7,8 @@ use super::discovery::{Discovered, DiscoveryError, discover};
 use super::fetch::{Fetch, FetchError, FetchRequest, FetchStage};
 use super::{KeySet, KeysUnavailable, StaticKeys};
 use crate::config::CompiledIssuer;
-use crate::explain::StepOutcome;
 use crate::jwt::JwsAlgorithm;
+use crate::model::StepOutcome;
 use crate::profile::AuthnProfile;
 
 /// The steps of a probe, in order.

@@ -6,10 +6,9 @@ use std::collections::{HashMap, HashSet};
 
 use super::registered_claim::{RegisteredClaim, go_name_matches};
 use super::seconds::seconds;
-use crate::authenticator::AuthnRequest;
-use crate::explain::AuthnStep;
 use crate::json::{Kind, Raw};
-use crate::outcome::{NoOpinion, Refusal};
+use crate::model::outcome::{NoOpinion, Refusal};
+use crate::model::{AuthnRequest, AuthnStep};
 use crate::profile::{AuthnProfile, Hardening};
 use crate::revocation::TokenSubject;
 

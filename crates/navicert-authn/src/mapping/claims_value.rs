@@ -7,7 +7,7 @@ use serde_json::{Map, Number, Value};
 
 use crate::json::{self, Kind, Raw};
 use crate::jwt::VerifiedClaims;
-use crate::outcome::Refusal;
+use crate::model::outcome::Refusal;
 use crate::profile::{AuthnProfile, Hardening};
 
 /// Maximum nesting. A claim nested deeper has no value, which only affects expressions that use it.

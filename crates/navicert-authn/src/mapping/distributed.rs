@@ -12,7 +12,6 @@ use navicert_cel::{ClaimError, ClaimSet, EvalErrorKind};
 use navicert_types::{Secret, Timestamp};
 use tokio::sync::Notify;
 
-use crate::authenticator::{Authenticator, AuthnRequest, TokenVerifier, refresh};
 use crate::config::{AttributeMapping, CompiledAuthenticator, CompiledIssuer, go_url};
 use crate::json::{Kind, Raw};
 use crate::jwks::{FetchRequest, JwksContext, JwksRefresher, KeySource, RefreshResult};
@@ -20,8 +19,10 @@ use crate::jwt::VerifiedClaims;
 use crate::jwt::claims::UnverifiedClaims;
 use crate::jwt::compact::RawToken;
 use crate::jwt::registered_claim::go_name_matches;
-use crate::outcome::Refusal;
+use crate::model::AuthnRequest;
+use crate::model::outcome::Refusal;
 use crate::profile::{AuthnProfile, Hardening};
+use crate::verifier::{VerifyToken, refresh};
 
 /// Maximum number of other issuers whose keys are kept.
 // H23
@@ -209,18 +210,18 @@ impl DistributedClaimResolver {
     pub(crate) async fn resolve(
         &self,
         claim_ref: &DistributedClaimRef,
-        authenticator: &Authenticator,
+        verifier: &dyn VerifyToken,
         request: &AuthnRequest<'_>,
         profile: &AuthnProfile,
     ) -> Result<ResolvedClaim, Unavailable> {
         let guarded = profile.has(Hardening::DistributedClaimSources);
-        let key = claim_ref.key(&authenticator.configuration.issuer.url);
+        let key = claim_ref.key(&verifier.configuration().issuer.url);
         if guarded && let Some(kept) = self.cached(&key, request.now) {
             return Ok(kept);
         }
-        let text = self.fetch(claim_ref, authenticator, profile).await?;
+        let text = self.fetch(claim_ref, verifier, profile).await?;
         let text = text.trim();
-        let (resolved, expires) = self.verify(text, claim_ref, authenticator, request, profile).await?;
+        let (resolved, expires) = self.verify(text, claim_ref, verifier, request, profile).await?;
         if guarded {
             let until = expires
                 .min(claim_ref.expires)
@@ -235,14 +236,14 @@ impl DistributedClaimResolver {
     async fn fetch(
         &self,
         claim_ref: &DistributedClaimRef,
-        authenticator: &Authenticator,
+        verifier: &dyn VerifyToken,
         profile: &AuthnProfile,
     ) -> Result<String, Unavailable> {
-        let issuer = &authenticator.configuration.issuer;
+        let issuer = &verifier.configuration().issuer;
         let mut request = FetchRequest::for_issuer(issuer, &claim_ref.endpoint, profile);
         request.bearer = (!claim_ref.access_token.is_empty()).then_some(&claim_ref.access_token);
         if profile.has(Hardening::DistributedClaimSources) {
-            let is_own = check_endpoint(&claim_ref.endpoint, authenticator)?;
+            let is_own = check_endpoint(&claim_ref.endpoint, verifier)?;
             request.limits.time = CLAIM_FETCH_TIMEOUT;
             request.limits.keeps_host = true;
             request.limits.keeps_scheme = true;
@@ -262,7 +263,7 @@ impl DistributedClaimResolver {
         &self,
         text: &str,
         claim_ref: &DistributedClaimRef,
-        authenticator: &Authenticator,
+        verifier: &dyn VerifyToken,
         request: &AuthnRequest<'_>,
         profile: &AuthnProfile,
     ) -> Result<(ResolvedClaim, i64), Unavailable> {
@@ -274,9 +275,9 @@ impl DistributedClaimResolver {
             let payload = token.payload().map_err(|_| NO_TOKEN)?;
             UnverifiedClaims::read(&payload.bytes).map_err(|_| NO_TOKEN)?.issuer().to_owned()
         };
-        let keys = self.keys(&issuer, authenticator, profile).await?;
-        let configured = claim_issuer(&authenticator.configuration.issuer, &issuer);
-        let by = TokenVerifier { issuer: &configured, keys: &*keys, algorithms: authenticator.algorithms() };
+        let keys = self.keys(&issuer, verifier, profile).await?;
+        let configured = claim_issuer(&verifier.configuration().issuer, &issuer);
+        let by = ClaimVerifier { verifier, issuer: &configured, keys: &*keys };
         let tried = keys.version();
         let refusal = match verify_and_extract(&by, &inner, claim_ref, profile) {
             Ok(extracted) => return Ok(extracted),
@@ -294,15 +295,15 @@ impl DistributedClaimResolver {
     async fn keys(
         &self,
         issuer: &str,
-        authenticator: &Authenticator,
+        verifier: &dyn VerifyToken,
         profile: &AuthnProfile,
     ) -> Result<Arc<dyn KeySource>, Unavailable> {
-        let own = &authenticator.configuration.issuer;
+        let own = &verifier.configuration().issuer;
         let guarded = profile.has(Hardening::DistributedClaimSources);
         if guarded && issuer == own.url {
-            return Ok(Arc::clone(&authenticator.keys));
+            return Ok(Arc::clone(verifier.key_source()));
         }
-        let listed = &authenticator.configuration.settings.distributed_claim_issuers;
+        let listed = &verifier.configuration().settings.distributed_claim_issuers;
         if guarded && !listed.iter().any(|known| known == issuer) {
             return Err("a distributed claim is signed by an issuer that is not trusted for it");
         }
@@ -378,9 +379,16 @@ impl DistributedClaimRef {
     }
 }
 
+/// What the token with a claim is verified with.
+struct ClaimVerifier<'v> {
+    verifier: &'v dyn VerifyToken,
+    issuer: &'v CompiledIssuer,
+    keys: &'v dyn KeySource,
+}
+
 /// Verifies the token and extracts the claim.
 fn verify_and_extract(
-    by: &TokenVerifier<'_>,
+    by: &ClaimVerifier<'_>,
     request: &AuthnRequest<'_>,
     claim_ref: &DistributedClaimRef,
     profile: &AuthnProfile,
@@ -388,7 +396,8 @@ fn verify_and_extract(
     let token = RawToken::new(request.token).map_err(|_| Refusal::Malformed("not a token"))?;
     let payload = token.payload().map_err(|_| Refusal::Malformed("not a token"))?;
     let claims = UnverifiedClaims::read(&payload.bytes).map_err(|_| Refusal::Malformed("not a token"))?;
-    let verified = by.verify((&token, &payload, claims), request, profile)?;
+    let verified =
+        by.verifier.verify_token((by.issuer, by.keys), (&token, &payload, claims), request, profile)?;
     let subject = verified.claim("sub").and_then(Raw::string);
     if profile.has(Hardening::DistributedClaimSources)
         && let (Some(theirs), Some(ours)) = (subject, &claim_ref.subject)
@@ -424,15 +433,15 @@ fn claim_issuer(own: &CompiledIssuer, url: &str) -> CompiledIssuer {
 
 /// Checks that the endpoint is HTTPS at a host that the configuration trusts. Returns whether it is the issuer's own host.
 // H23
-fn check_endpoint(endpoint: &str, authenticator: &Authenticator) -> Result<bool, Unavailable> {
+fn check_endpoint(endpoint: &str, verifier: &dyn VerifyToken) -> Result<bool, Unavailable> {
     let host = |url: &str| {
         let url = go_url::parse(url).ok()?;
         (url.scheme == "https" && !url.host.is_empty() && !url.has_user)
             .then(|| url.host.to_ascii_lowercase())
     };
     let fetched = host(endpoint).ok_or("the source of a distributed claim is not an https URL")?;
-    let configuration = &authenticator.configuration;
-    let keys_from = authenticator.keys.address();
+    let configuration = verifier.configuration();
+    let keys_from = verifier.key_source().address();
     let own = [
         Some(configuration.issuer.url.as_str()),
         configuration.issuer.discovery_url.as_deref(),

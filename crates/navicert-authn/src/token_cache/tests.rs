@@ -4,7 +4,7 @@ use super::*;
 use crate::config::load;
 use crate::jwks::{BoxFuture, KeySet, KeysUnavailable, RefreshReason, RefreshResult};
 use crate::jwt::JwsAlgorithmSet;
-use crate::outcome::Rejection;
+use crate::model::outcome::Rejection;
 use crate::profile::AuthnProfile;
 use crate::{Authenticators, AuthnRequest};
 use navicert_testkit::jws::{Algorithm, SigningKey};

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use super::*;
 use crate::jwks::{FetchStage, ScriptedFetch};
 use crate::metrics::AuthnRecorder;
-use crate::outcome::AuthnOutcome;
+use crate::model::outcome::AuthnOutcome;
 
 /// Records reload events, in order.
 #[derive(Debug, Default)]

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use navicert_types::FieldPath;
 
-use crate::jwt::JwsAlgorithmSet;
-use crate::mapping::AuthenticatedUser;
+use super::algorithm::JwsAlgorithmSet;
+use super::user::AuthenticatedUser;
 
 /// The outcome of authenticating a token.
 #[derive(Clone, Debug)]
