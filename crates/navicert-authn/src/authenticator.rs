@@ -338,6 +338,11 @@ impl Authenticators {
         }
     }
 
+    /// The rules that apply.
+    pub(crate) fn profile(&self) -> &AuthnProfile {
+        &self.profile
+    }
+
     /// Every authenticator.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Authenticator>> {
         self.issuers.iter()

@@ -5,6 +5,7 @@ mod hints;
 mod key_errors;
 mod log;
 mod masked;
+mod token_text;
 
 use std::sync::Mutex;
 

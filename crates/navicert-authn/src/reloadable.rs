@@ -285,6 +285,19 @@ impl ReloadableAuthenticator {
         self.current.load().mapped.clone()
     }
 
+    /// Settings of the current configuration that have no effect under its profile, one clause each.
+    pub fn ignored_settings(&self) -> Vec<String> {
+        let set = self.current.load();
+        let profile = set.authenticators.profile();
+        let mut ignored: Vec<_> = set
+            .authenticators
+            .iter()
+            .filter_map(|one| one.configuration.settings.ignored_under(profile))
+            .collect();
+        ignored.sort();
+        ignored
+    }
+
     /// The revocation list in use.
     pub fn revocations(&self) -> &Arc<Revocations> {
         &self.revocations

@@ -2,6 +2,8 @@
 //! how an expression is written.
 // S307
 
+pub(super) mod provider;
+
 use navicert_cel::syntax::ast::{Node, NodeId, Run, Tree};
 use navicert_cel::{Arena, Bindings, ValueRef};
 use navicert_types::FieldPath;
@@ -37,6 +39,7 @@ pub fn lint(loaded: &LoadedConfig) -> Vec<Lint> {
             constant(rule, &mut found);
         }
         system_names(authenticator, &mut found);
+        provider::lint(authenticator, &mut found);
     }
     near_duplicate_issuers(&loaded.compiled.authenticators, &mut found);
     found

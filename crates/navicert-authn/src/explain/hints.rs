@@ -4,8 +4,9 @@
 use navicert_cel::{ClaimError, EvalError, EvalErrorKind, InvalidArgument, Operand};
 use navicert_types::decode::closest;
 
-use super::go;
 use super::masked::Masked;
+use super::{go, token_text};
+use crate::AuthenticatedUser;
 use crate::authenticator::{Authenticator, Authenticators};
 use crate::config::{AttributeMapping, CompiledAuthenticator};
 use crate::json::Raw;
@@ -45,7 +46,15 @@ pub(super) fn guidance(
     let token = RawToken::new(request.token).ok();
     let payload = token.as_ref().and_then(|token| token.payload().ok());
     let claims = payload.as_ref().and_then(|payload| UnverifiedClaims::read(&payload.bytes).ok());
+    if !matches!(outcome, AuthnOutcome::Authenticated(_))
+        && let Some(found) = token_text::recognize(request.token)
+    {
+        let mut guidance = Guidance::default();
+        guidance.say(found.hint);
+        return guidance.remedy(found.remedy);
+    }
     match (outcome, token, claims) {
+        (AuthnOutcome::Authenticated(user), _, Some(claims)) => overage(user, &claims, authenticators),
         (AuthnOutcome::Authenticated(_), ..) => Guidance::default(),
         (AuthnOutcome::NoOpinion(NoOpinion::UnknownIssuer), _, Some(claims)) => {
             issuer(&claims, authenticators)
@@ -62,14 +71,38 @@ pub(super) fn guidance(
     }
 }
 
+/// A user without groups whose token says that there are some.
+fn overage(
+    user: &AuthenticatedUser,
+    claims: &UnverifiedClaims<'_>,
+    authenticators: &Authenticators,
+) -> Guidance {
+    let mut guidance = Guidance::default();
+    let names = claims.claim("_claim_names").into_iter().flat_map(Raw::members);
+    let sign = match claims.claim("hasgroups") {
+        Some(value) if value.is_true() => "hasgroups",
+        _ if names.into_iter().any(|(name, _)| name == "groups") => "_claim_names",
+        _ => return guidance,
+    };
+    let authenticator = authenticators.find(claims.issuer());
+    let is_mapped = authenticator.is_some_and(|one| one.configuration.groups.is_some());
+    if is_mapped && user.groups().is_empty() {
+        guidance.say(format!(
+            "the user has no groups here, but has some at the provider: `{sign}` stands for groups that are too many for the token"
+        ));
+        return guidance.remedy(
+            "configure the provider to send fewer groups (only those assigned to the application), and reject such tokens with the \
+             rule `!has(claims.hasgroups) && !has(claims._claim_names)`",
+        );
+    }
+    guidance
+}
+
 fn not_a_token(why: NoOpinion, text: &str) -> Guidance {
     let mut guidance = Guidance::default();
     let text = text.trim();
     match why {
         NoOpinion::NotCompact if text.is_empty() => guidance.say("the token is empty"),
-        NoOpinion::NotCompact if text.to_ascii_lowercase().starts_with("bearer ") => {
-            guidance.say("it starts with the word `Bearer`, which belongs to the Authorization header, not to the token");
-        }
         NoOpinion::NotCompact if text.starts_with('{') => {
             guidance.say("it starts with `{`: tokens in JSON form are never accepted; in a provider's token response, the token is the member `id_token`");
         }
@@ -315,6 +348,12 @@ impl RefusalContext<'_> {
         };
         let known = if kids.is_empty() { "none".to_owned() } else { kids.join(", ") };
         guidance.say(format!("available keys of the issuer: {known}"));
+        let has = |claim: &str| self.claims.claim(claim).is_some();
+        if is_unknown && has("cid") && has("scp") {
+            guidance.say("it is an access token of Okta (`cid`, `scp`); keys for those of the org authorization server are not published");
+            return guidance
+                .remedy("send the ID token, or use a custom authorization server (`…/oauth2/default`)");
+        }
         if is_unknown {
             return guidance.remedy(
                 "fetch the issuer's current keys: it has probably rotated them since these were fetched",

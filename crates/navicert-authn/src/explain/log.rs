@@ -1,6 +1,8 @@
 //! The exact message that kube-apiserver would log for a token. The order is that of its libraries: header, algorithm,
 //! signature, then claims; so the message can differ from the first failing step here.
 
+use navicert_cel::{ClaimError, EvalErrorKind};
+
 use super::masked::Masked;
 use super::{UpstreamDecision, go, key_errors};
 use crate::authenticator::{Authenticator, Authenticators};
@@ -310,15 +312,11 @@ fn time_error(value: Raw<'_>, name: &str) -> Option<Masked> {
 }
 
 /// Distributed claims, mappings and rules.
-fn mapped(claims: &UnverifiedClaims<'_>, refusal: &Refusal, authenticator: &Authenticator) -> Masked {
+fn mapped(claims: &UnverifiedClaims<'_>, refusal: &Refusal, authenticator: &Authenticator) -> Option<Masked> {
     let configuration = &authenticator.configuration;
-    match refusal {
-        Refusal::Distributed(why) => {
-            let message = distributed_error(claims, configuration.groups.as_ref());
-            message
-                .unwrap_or_else(|| Masked::text_only(*why))
-                .after("oidc: could not expand distributed claims: ")
-        }
+    Some(match refusal {
+        Refusal::Distributed(_) => distributed_error(claims, configuration.groups.as_ref())?
+            .after("oidc: could not expand distributed claims: "),
         Refusal::MissingClaim { path, claim } => Masked::text_only(format!(
             "oidc: parse {} {}: claim not present",
             mapping(path),
@@ -327,16 +325,18 @@ fn mapped(claims: &UnverifiedClaims<'_>, refusal: &Refusal, authenticator: &Auth
         Refusal::MappingType { path, claim, .. } => {
             let found = claims.claim(claim).map_or(Kind::Null, Raw::kind);
             if claim == "email_verified" {
-                return Masked::text_only(format!(
+                return Some(Masked::text_only(format!(
                     "oidc: parse 'email_verified' claim: {}",
                     go::type_mismatch(found, "bool")
-                ));
+                )));
             }
             let message = go::type_mismatch(found, "string");
             Masked::text_only(format!("oidc: parse {} {}: {message}", mapping(path), go::quoted(claim)))
         }
         Refusal::EmailNotVerified => Masked::text_only("oidc: email not verified"),
         Refusal::EmptyUsername => Masked::text_only("oidc: empty username via CEL expression is not allowed"),
+        // kube-apiserver has no such errors.
+        Refusal::Evaluation { error, .. } if is_own(&error.error.kind) => return None,
         Refusal::Evaluation { path, text, purpose, error } => {
             let prefix = match (purpose, part(path)) {
                 (Purpose::Mapping, "extra") => String::new(),
@@ -364,8 +364,17 @@ fn mapped(claims: &UnverifiedClaims<'_>, refusal: &Refusal, authenticator: &Auth
         Refusal::UserRule { text, message, .. } => {
             Masked::text_only(format!("{USER_RULE}validation expression '{text}' failed: {message}"))
         }
-        other => Masked::text_only(format!("oidc: {other}")),
-    }
+        _ => return None,
+    })
+}
+
+/// Whether an error has no counterpart in kube-apiserver.
+fn is_own(kind: &EvalErrorKind) -> bool {
+    matches!(
+        kind,
+        EvalErrorKind::Internal(_)
+            | EvalErrorKind::Claim { error: ClaimError::Pending | ClaimError::Unavailable(_), .. }
+    )
 }
 
 const CLAIM_RULE: &str = "oidc: error evaluating claim validation expression: ";

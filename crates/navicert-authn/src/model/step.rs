@@ -85,7 +85,7 @@ impl AuthnStep {
             AuthnStep::Compact => "the token is a JWT in compact form",
             AuthnStep::Payload => "the payload is valid and names an issuer",
             AuthnStep::Routing => "an authenticator is configured for the issuer",
-            AuthnStep::Readiness => "the issuer's keys are available",
+            AuthnStep::Readiness => "the issuer's authenticator is ready",
             AuthnStep::ClaimTypes => "registered claims have the right types",
             AuthnStep::Audience => "the audience is accepted",
             AuthnStep::Expiry => "the token has not expired",
