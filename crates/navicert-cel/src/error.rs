@@ -287,6 +287,20 @@ impl EvalErrorKind {
         }
     }
 
+    /// Whether [`EvalErrorKind::exposed`] is the message of an error that cel-go or Kubernetes has as well.
+    pub fn is_upstream(&self) -> bool {
+        match self {
+            EvalErrorKind::Misuse(Misuse::PatternTooLong) | EvalErrorKind::Internal(_) => false,
+            EvalErrorKind::Claim { error, .. } => matches!(error, ClaimError::OutOfRange(_)),
+            EvalErrorKind::Limit(limit) => match limit {
+                Limit::Cost => true,
+                // cel-go appends the text of its panic.
+                Limit::Memory | Limit::Interrupted | Limit::UpstreamInternal => false,
+            },
+            _ => true,
+        }
+    }
+
     /// Whether the evaluator itself failed.
     pub fn is_internal(&self) -> bool {
         matches!(self, EvalErrorKind::Internal(_))

@@ -1,8 +1,7 @@
 //! The exact message that kube-apiserver would log for a token. The order is that of its libraries: header, algorithm,
 //! signature, then claims; so the message can differ from the first failing step here.
 
-use navicert_cel::{ClaimError, EvalErrorKind};
-
+use super::key_errors::EmbeddedKeyError;
 use super::masked::Masked;
 use super::{UpstreamDecision, go, key_errors};
 use crate::authenticator::{Authenticator, Authenticators};
@@ -119,10 +118,12 @@ fn header_error(bytes: &[u8]) -> Option<Masked> {
                 (value.kind() != Kind::String).then(|| go::type_mismatch(value.kind(), "string"))
             }
             "jwk" => match key_errors::embedded(value) {
-                Some(message) if message.starts_with("go-jose/go-jose: invalid embedded jwk") => {
+                Some(EmbeddedKeyError::NotPublic) => {
+                    let message = "go-jose/go-jose: invalid embedded jwk, must be public key";
                     return Some(Masked::text_only(message));
                 }
-                other => other,
+                Some(EmbeddedKeyError::Invalid(message)) => Some(message),
+                None => None,
             },
             "x5c" => key_errors::certificates(value),
             _ => {
@@ -335,8 +336,7 @@ fn mapped(claims: &UnverifiedClaims<'_>, refusal: &Refusal, authenticator: &Auth
         }
         Refusal::EmailNotVerified => Masked::text_only("oidc: email not verified"),
         Refusal::EmptyUsername => Masked::text_only("oidc: empty username via CEL expression is not allowed"),
-        // kube-apiserver has no such errors.
-        Refusal::Evaluation { error, .. } if is_own(&error.error.kind) => return None,
+        Refusal::Evaluation { error, .. } if !error.error.kind.is_upstream() => return None,
         Refusal::Evaluation { path, text, purpose, error } => {
             let prefix = match (purpose, part(path)) {
                 (Purpose::Mapping, "extra") => String::new(),
@@ -366,15 +366,6 @@ fn mapped(claims: &UnverifiedClaims<'_>, refusal: &Refusal, authenticator: &Auth
         }
         _ => return None,
     })
-}
-
-/// Whether an error has no counterpart in kube-apiserver.
-fn is_own(kind: &EvalErrorKind) -> bool {
-    matches!(
-        kind,
-        EvalErrorKind::Internal(_)
-            | EvalErrorKind::Claim { error: ClaimError::Pending | ClaimError::Unavailable(_), .. }
-    )
 }
 
 const CLAIM_RULE: &str = "oidc: error evaluating claim validation expression: ";
