@@ -152,3 +152,55 @@ fn compact(text: &str) -> String {
     }
     out
 }
+
+/// The hints and the remedy for a token of an issuer with optional groups.
+fn guidance(token: impl Fn(&SigningKey) -> String) -> String {
+    let key = SigningKey::generate(Algorithm::Es256, "k1");
+    let config = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\n\
+        jwt: [{issuer: {url: https://i, audiences: [kube]}, claimMappings: {username: {claim: sub, prefix: 'o:'}, \
+        groups: {expression: 'claims.?groups.orValue([])'}}}]\n";
+    let request =
+        json!({"config": config, "jwks": {"keys": [key.jwk()]}, "token": token(&key), "now": 1_000});
+    let explanation = explained(&request, &AuthnProfile::KUBE);
+    let hints = explanation.hints.iter().map(Masked::shown).collect::<Vec<_>>().join("; ");
+    format!("{hints}: {}", explanation.remedy.unwrap_or_default())
+}
+
+fn claims(more: &Value) -> Value {
+    let mut claims = json!({"iss": "https://i", "aud": "kube", "exp": 2_000, "sub": "ann"});
+    for (name, value) in more.as_object().unwrap() {
+        claims[name] = value.clone();
+    }
+    claims
+}
+
+#[test]
+fn token_in_a_wrong_form_is_recognized() {
+    let token = |key: &SigningKey| key.token(&claims(&json!({})));
+    assert_eq!(guidance(token), ": ");
+    let bearer = guidance(|key| format!("Bearer {}", token(key)));
+    assert!(bearer.ends_with(": remove `Bearer ` from the start of the token"), "{bearer}");
+    let encoded = guidance(|key| navicert_testkit::jws::encode(token(key).as_bytes()));
+    assert!(encoded.ends_with(": decode it first, for example with `base64 -d`"), "{encoded}");
+    let okta = guidance(|_| {
+        let other = SigningKey::generate(Algorithm::Es256, "k2");
+        other.token(&claims(&json!({"cid": "0oa1", "scp": ["openid"]})))
+    });
+    assert!(okta.contains("an access token of Okta"), "{okta}");
+}
+
+// Entra ID leaves out the groups of users who have more than 200.
+#[test]
+fn accepted_user_whose_groups_were_left_out_is_reported() {
+    let source = json!({"src1": {"endpoint": "https://graph.windows.net/t/users/u/getMemberObjects"}});
+    for (more, sign) in [
+        (json!({"hasgroups": true}), "`hasgroups`"),
+        (json!({"_claim_names": {"groups": "src1"}, "_claim_sources": source}), "`_claim_names`"),
+    ] {
+        let found = guidance(|key| key.token(&claims(&more)));
+        assert!(found.contains(&format!("has some at the provider: {sign}")), "{found}");
+    }
+    for more in [json!({}), json!({"hasgroups": false}), json!({"hasgroups": true, "groups": ["dev"]})] {
+        assert_eq!(guidance(|key| key.token(&claims(&more))), ": ", "{more}");
+    }
+}
