@@ -68,6 +68,24 @@
 //! Reaching a limit is an error that `||`, `&&`, `all` and `exists` do not absorb. Neither expressions nor data can
 //! overflow the stack of a thread with 2 MiB.
 //!
+//! # Errors
+//!
+//! A failed evaluation has a kind, [`EvalErrorKind`]. Its text can be logged: keys, indexes and arguments that come from the data are
+//! [`Untrusted`] and printed as `…`. [`EvalErrorKind::exposed`] gives cel-go's text with these values.
+//!
+//! ```
+//! # use navicert_cel::kubernetes::claims_environment;
+//! # use navicert_cel::{Arena, Bindings, Claims, ValueRef};
+//! let rule = claims_environment().compile_rule("timestamp(0).getHours(string(claims.zone)) < 12")?;
+//! let token = serde_json::json!({ "zone": "Mars/Olympus" });
+//! let claims = Claims::Object(token.as_object().expect("an object"));
+//! let arena = Arena::new();
+//! let error = rule.evaluate(&arena, &Bindings::new().with("claims", ValueRef::Claims(claims))).unwrap_err();
+//! assert_eq!(error.to_string(), "unknown time zone");
+//! assert_eq!(error.error.kind.exposed(), "unknown time zone Mars/Olympus");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # Comparison with other crates
 //!
 //! | | this crate | `cel` 0.15 | `cel-core` 0.5 |

@@ -167,11 +167,17 @@ impl<'a, 'l> Machine<'a, 'l> {
     fn constant(&self, index: u32) -> Outcome<'a> {
         match self.plan.constants.get(index as usize) {
             Some(Value::String(text)) => Ok(ValueRef::Str(text)),
-            Some(value) => match functions::optional::constant(self.arena, value) {
-                Some(val) => Ok(val),
-                None => Err(Fault { cause: functions::ARENA_FULL, node: 0 }),
-            },
+            Some(value @ Value::Optional(Some(_))) => self.optional_constant(value),
+            Some(value) => Ok(value.as_val()),
             None => self.internal(InternalFault::Constant),
+        }
+    }
+
+    #[cold]
+    fn optional_constant(&self, value: &'a Value) -> Outcome<'a> {
+        match functions::optional::constant(self.arena, value) {
+            Some(val) => Ok(val),
+            None => Err(Fault { cause: functions::ARENA_FULL, node: 0 }),
         }
     }
 
