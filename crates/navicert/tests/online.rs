@@ -231,3 +231,33 @@ fn distributed_claims_are_resolved() {
     let why = "the source of a distributed claim returned an error status";
     assert_eq!((&response["error"], &response["kubeWouldLog"]), (&json!(why), &json!(null)), "{response}");
 }
+
+#[test]
+fn verdicts_are_coloured_unless_colours_are_off() {
+    let setup = Setup::new();
+    setup.configure("https://localhost:1", &setup.ca);
+    for (verb, exit) in [
+        (&["explain", "--online", "--config", "authn.yaml"][..], 1),
+        (&["check", "--online", "authn.yaml"], 4),
+    ] {
+        let printed = |colour: (&str, &str)| {
+            let output = Command::new(env!("CARGO_BIN_EXE_navicert"))
+                .current_dir(setup.dir.path())
+                .arg("authn")
+                .args(verb)
+                .env_remove("NO_COLOR")
+                .env_remove("CLICOLOR_FORCE")
+                .env(colour.0, colour.1)
+                .stdin(Stdio::null())
+                .output()
+                .unwrap();
+            assert_eq!(output.status.code(), Some(exit), "{output:?}");
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let (forced, plain) = (printed(("CLICOLOR_FORCE", "1")), printed(("NO_COLOR", "1")));
+        for word in ["\u{1b}[1;31mFAIL\u{1b}[0m", "\u{1b}[2mSKIP\u{1b}[0m"] {
+            assert!(forced.contains(word), "{forced:?}");
+        }
+        assert!(!plain.contains('\u{1b}') && plain.contains("FAIL  "), "{plain:?}");
+    }
+}
