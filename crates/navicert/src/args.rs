@@ -137,6 +137,9 @@ The last line says what to fix first. A credential plugin is run if the server i
     /// Serve structured authentication to API servers, nginx and Envoy
     #[command(after_help = serve::HELP)]
     Serve(Box<serve::ServeArgs>),
+    /// Verify server certificates as a client does
+    #[command(hide = true)]
+    TlsVerify(exec_plugin::BatchArgs),
     /// Print a shell completion script
     #[command(after_help = "Example: navicert completions bash > /etc/bash_completion.d/navicert")]
     Completions {

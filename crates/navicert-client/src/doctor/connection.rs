@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use http::header::DATE;
 use http::{HeaderValue, Request};
+use navicert_tls::RootProblem;
 use navicert_types::{error_chain, redact};
 use rustls::CertificateError;
 
@@ -243,6 +244,11 @@ fn short_reason(error: &CertificateError) -> &'static str {
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => "it is not valid yet",
         CertificateError::UnknownIssuer => "its issuer is unknown",
         CertificateError::BadSignature => "its signature does not match the certificate authority",
+        CertificateError::Other(other) => match other.0.downcast_ref() {
+            Some(RootProblem::Expired) => "its certificate authority has expired",
+            Some(RootProblem::NotValidYet) => "its certificate authority is not valid yet",
+            _ => "it cannot be verified",
+        },
         _ => "it cannot be verified",
     }
 }

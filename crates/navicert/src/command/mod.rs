@@ -14,4 +14,5 @@ pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod signer;
 pub(crate) mod stop;
+pub(crate) mod tls_verify;
 pub(crate) mod whoami;
