@@ -35,6 +35,13 @@ pub enum EvalErrorKind {
     NoSuchKey(Operand),
     /// An index is out of bounds of a list.
     IndexOutOfBounds(Operand),
+    /// An index of a list is of a type that cannot be one.
+    IndexType {
+        /// The type.
+        type_name: String,
+    },
+    /// An index of a list is a number that is no index.
+    InvalidIndex(Operand),
     /// A variable has no value.
     NoSuchAttribute(String),
     /// `x / 0`
@@ -94,8 +101,6 @@ pub enum Misuse {
     NotIterableInPairs,
     /// A key that is neither string, number nor bool.
     QualifierType,
-    /// An index that is not an integer.
-    IndexType,
     /// A key of a map literal that is neither string, bool nor integer.
     KeyType,
     /// A key that occurs twice in a map literal.
@@ -264,13 +269,16 @@ impl EvalErrorKind {
     /// Whether [`EvalErrorKind::exposed`] contains values of the evaluated data.
     pub fn has_values(&self) -> bool {
         match self {
-            EvalErrorKind::NoSuchKey(operand) | EvalErrorKind::IndexOutOfBounds(operand) => {
+            EvalErrorKind::NoSuchKey(operand)
+            | EvalErrorKind::IndexOutOfBounds(operand)
+            | EvalErrorKind::InvalidIndex(operand) => {
                 matches!(operand, Operand::Computed(_))
             }
             EvalErrorKind::InvalidArgument { .. }
             | EvalErrorKind::Claim { error: ClaimError::OutOfRange(_), .. } => true,
             EvalErrorKind::NoSuchOverload { .. }
             | EvalErrorKind::NoSuchOperand { .. }
+            | EvalErrorKind::IndexType { .. }
             | EvalErrorKind::NoSuchAttribute(_)
             | EvalErrorKind::DivisionByZero
             | EvalErrorKind::ModulusByZero
@@ -291,6 +299,10 @@ impl EvalErrorKind {
     pub fn is_upstream(&self) -> bool {
         match self {
             EvalErrorKind::Misuse(Misuse::PatternTooLong) | EvalErrorKind::Internal(_) => false,
+            // Go words each defect of an address differently.
+            EvalErrorKind::InvalidArgument { argument, .. } => {
+                !matches!(argument, InvalidArgument::IpAddress | InvalidArgument::Cidr)
+            }
             EvalErrorKind::Claim { error, .. } => matches!(error, ClaimError::OutOfRange(_)),
             EvalErrorKind::Limit(limit) => match limit {
                 Limit::Cost => true,
@@ -343,6 +355,12 @@ impl fmt::Display for Message<'_> {
             EvalErrorKind::NoSuchKey(key) => write!(out, "no such key: {}", self.operand(key)),
             EvalErrorKind::IndexOutOfBounds(index) => {
                 write!(out, "index out of bounds: {}", self.operand(index))
+            }
+            EvalErrorKind::IndexType { type_name } => {
+                write!(out, "unsupported index type '{type_name}' in list")
+            }
+            EvalErrorKind::InvalidIndex(index) => {
+                write!(out, "unsupported index value {} in list", self.operand(index))
             }
             EvalErrorKind::NoSuchAttribute(name) => write!(out, "no such attribute(s): {name}"),
             EvalErrorKind::DivisionByZero => out.write_str("division by zero"),
@@ -398,7 +416,6 @@ impl Misuse {
             Misuse::LeastOfNan => "NaN values cannot be ordered: math.@min",
             Misuse::NotIterableInPairs => "unsupported comprehension range type",
             Misuse::QualifierType => "invalid qualifier type",
-            Misuse::IndexType => "unsupported index type in list",
             Misuse::KeyType => "unsupported key type",
             Misuse::RepeatedKey => "Failed with repeated key",
             Misuse::ExistingKey => "insert failed: key already exists",

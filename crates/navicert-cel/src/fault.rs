@@ -20,6 +20,10 @@ pub(crate) enum Cause<'a> {
     NoSuchKey(&'a str, Origin),
     /// An index out of bounds of a list.
     OutOfBounds(i64, Origin),
+    /// An index of this type.
+    IndexType(&'a str),
+    /// A number that is no index.
+    InvalidIndex(&'a str, Origin),
     /// A variable has no value.
     NoSuchAttribute(&'a str),
     /// `x / 0`
@@ -142,6 +146,8 @@ impl Cause<'_> {
             Cause::OutOfBounds(index, origin) => {
                 EvalErrorKind::IndexOutOfBounds(origin.operand(&index.to_string()))
             }
+            Cause::IndexType(type_name) => EvalErrorKind::IndexType { type_name: type_name.to_owned() },
+            Cause::InvalidIndex(index, origin) => EvalErrorKind::InvalidIndex(origin.operand(index)),
             Cause::NoSuchAttribute(name) => EvalErrorKind::NoSuchAttribute(name.to_owned()),
             Cause::DivisionByZero => EvalErrorKind::DivisionByZero,
             Cause::ModulusByZero => EvalErrorKind::ModulusByZero,

@@ -46,6 +46,8 @@ kinds! {
         ComputedKey: EvalErrorKind::NoSuchKey(Operand::Computed(_)),
         LiteralIndex: EvalErrorKind::IndexOutOfBounds(Operand::Literal(_)),
         ComputedIndex: EvalErrorKind::IndexOutOfBounds(Operand::Computed(_)),
+        IndexType: EvalErrorKind::IndexType { .. },
+        InvalidIndex: EvalErrorKind::InvalidIndex(_),
         DivisionByZero: EvalErrorKind::DivisionByZero,
         ModulusByZero: EvalErrorKind::ModulusByZero,
         IntOverflow: EvalErrorKind::IntOverflow,
@@ -86,8 +88,8 @@ kinds! {
 }
 
 /// An expression of type bool for each reachable kind, over claims that are canaries.
-const CASES: [&str; 26] = [
-    "dyn(claims.text) - dyn('x') == dyn('y')",
+const CASES: [&str; 28] = [
+    "dyn(claims.list) - dyn('x') == dyn('y')",
     "dyn(claims.text) + dyn(1) == dyn('y')",
     "claims.absent == claims.text",
     "claims[string(claims.text)] == 'y'",
@@ -102,6 +104,8 @@ const CASES: [&str; 26] = [
     "int(string(claims.text)) > 0",
     "dyn(claims.text).all(c, c == 'x')",
     "dyn(claims.list)[string(claims.text)] == 'y'",
+    "dyn(claims.list)[claims.number + 0.5] == 'y'",
+    "claims.number + 0.0 / double(claims.zero) > 1.0",
     "'x'.matches(string(claims.text) + '(')",
     "timestamp(0).getHours(string(claims.text)) > 0",
     "ip(string(claims.text)).family() == 4",

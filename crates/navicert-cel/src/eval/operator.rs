@@ -172,6 +172,10 @@ impl<'a> Machine<'a, '_> {
                 Some(value) => Ok(ValueRef::Duration(value)),
                 None => self.fault(id, Cause::IntOverflow),
             },
+            // cel-go calls the operator on these types, and the type does not know it.
+            ValueRef::Str(_) | ValueRef::Bool(_) | ValueRef::Timestamp(_) => {
+                self.fault(id, Cause::NoSuchOperand("-_"))
+            }
             _ => self.fault(id, Cause::NoSuchOverload("-_")),
         }
     }
@@ -258,8 +262,9 @@ fn no_operand<'a>(left: ValueRef<'a>, operator: &'static str) -> Cause<'a> {
     let has_operator = match left {
         ValueRef::Int(_) | ValueRef::Uint(_) => true,
         ValueRef::Double(_) => operator != "_%_",
-        ValueRef::Str(_) | ValueRef::Bytes(_) | ValueRef::List(_) => operator == "_+_",
-        ValueRef::Duration(_) | ValueRef::Timestamp(_) => matches!(operator, "_+_" | "_-_"),
+        ValueRef::Bytes(_) | ValueRef::List(_) => operator == "_+_",
+        // cel-go calls any function on these types; the type itself does not know it.
+        ValueRef::Str(_) | ValueRef::Duration(_) | ValueRef::Timestamp(_) => true,
         _ => false,
     };
     if has_operator { Cause::NoSuchOperand(operator) } else { Cause::NoSuchOverload(operator) }

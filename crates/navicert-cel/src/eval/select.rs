@@ -4,6 +4,7 @@ use super::{Machine, Outcome};
 use crate::error::{ClaimError, Misuse};
 use crate::fault::{Cause, Fault, Origin};
 use crate::functions::ARENA_FULL;
+use crate::number::DoubleText;
 use crate::plan::{Key, Qualifier, Range, Step, StepId};
 use crate::value::{List, ValueRef};
 
@@ -204,14 +205,14 @@ impl<'a> Machine<'a, '_> {
     ) -> Result<Option<ValueRef<'a>>, Fault<'a>> {
         let index = match key {
             ValueRef::Int(index) => Some(index),
-            ValueRef::Uint(index) => Some(i64::try_from(index).unwrap_or(i64::MAX)),
+            ValueRef::Uint(index) => i64::try_from(index).ok(),
             ValueRef::Double(index) => crate::number::Number::Double(index).lossless_int(),
-            _ => None,
+            other => {
+                let cause = Cause::IndexType(other.type_name());
+                return Err(Fault { cause, node: qualifier.node });
+            }
         };
-        let Some(index) = index else {
-            let cause = Cause::Misuse(Misuse::IndexType);
-            return Err(Fault { cause, node: qualifier.node });
-        };
+        let Some(index) = index else { return Err(self.invalid_index(qualifier, key)) };
         match usize::try_from(index).ok().and_then(|at| list.get(at)) {
             Some(found) => Ok(Some(found)),
             None if mode == Mode::Get => {
@@ -219,6 +220,17 @@ impl<'a> Machine<'a, '_> {
             }
             None => Ok(None),
         }
+    }
+
+    #[cold]
+    fn invalid_index(&self, qualifier: &Qualifier, key: ValueRef<'a>) -> Fault<'a> {
+        let text = self.arena.write(|out| match key {
+            ValueRef::Uint(index) => write!(out, "{index}"),
+            ValueRef::Double(index) => write!(out, "{}", DoubleText(index)),
+            _ => Ok(()),
+        });
+        let cause = text.map_or(ARENA_FULL, |text| Cause::InvalidIndex(text, origin(qualifier)));
+        Fault { cause, node: qualifier.node }
     }
 
     fn missing_key(&self, qualifier: &Qualifier, key: ValueRef<'a>) -> Fault<'a> {

@@ -137,7 +137,8 @@ fn contains_ip<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a>
     let network = network(args)?;
     let address = match args.get(1) {
         Some(ValueRef::Opaque(Opaque::Ip(address))) => *address,
-        Some(ValueRef::Str(text)) => parse_ip(call, text)?,
+        // Kubernetes drops the error of the address.
+        Some(ValueRef::Str(text)) => Ip::parse(text, mapped(call)).map_err(|_| NO_SUCH_OVERLOAD)?,
         _ => return Err(NO_SUCH_OVERLOAD),
     };
     Ok(ValueRef::Bool(network.contains_ip(address)))
