@@ -236,14 +236,23 @@ impl StepObserver for StepRecorder {
         let evaluated = ExpressionTrace {
             path: path.clone(),
             text: expression.to_owned(),
-            parts: parts
-                .iter()
+            parts: shortened(parts)
                 .map(part)
                 .filter(|part| !is_plain(&part.text) || part.text == expression)
                 .collect(),
         };
         self.note(|record| record.expressions.push(evaluated));
     }
+}
+
+/// Maximum number of evaluated subexpressions that an explanation holds of one expression.
+const MAX_TRACED_PARTS: usize = 200;
+
+/// The first parts, and the last one, which is the whole expression. A loop that reaches the cost limit evaluates hundreds of
+/// thousands, each with its value.
+fn shortened<'p, 'v>(parts: &'p [Traced<'v>]) -> impl Iterator<Item = &'p Traced<'v>> {
+    let last = parts.len().saturating_sub(1);
+    parts.iter().take(last.min(MAX_TRACED_PARTS)).chain(parts.last())
 }
 
 #[cfg(test)]

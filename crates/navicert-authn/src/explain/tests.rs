@@ -204,3 +204,27 @@ fn accepted_user_whose_groups_were_left_out_is_reported() {
         assert_eq!(guidance(|key| key.token(&claims(&more))), ": ", "{more}");
     }
 }
+
+#[test]
+fn explanation_of_a_long_loop_is_short_and_ends_with_the_expression() {
+    let key = SigningKey::generate(Algorithm::Es256, "k1");
+    let rule = "dyn(claims.l).all(a, dyn(claims.l).all(b, a + b != ''))";
+    let config = json!({
+        "apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration",
+        "jwt": [{
+            "issuer": {"url": "https://i", "audiences": ["kube"]},
+            "claimMappings": {"username": {"claim": "sub", "prefix": ""}},
+            "claimValidationRules": [{"expression": rule}],
+        }],
+    });
+    let list: Vec<String> = (0..60).map(|number| format!("g{number}")).collect();
+    let claims = json!({"iss": "https://i", "aud": "kube", "exp": 2_000, "sub": "ann", "l": list});
+    let request = json!({
+        "config": config.to_string(), "jwks": {"keys": [key.jwk()]}, "token": key.token(&claims), "now": 1_000,
+    });
+    let explanation = explained(&request, &AuthnProfile::KUBE);
+    assert_eq!(failure(&explanation), None);
+    let parts = &explanation.expressions.last().unwrap().parts;
+    assert!((100..=MAX_TRACED_PARTS + 1).contains(&parts.len()), "{}", parts.len());
+    assert_eq!(parts.last().unwrap().text, rule);
+}
