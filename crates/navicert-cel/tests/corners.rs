@@ -128,3 +128,60 @@ fn errors_are_in_source_order_with_wide_dots_below_wide_characters() {
     assert_eq!(columns, [16, 36]);
     assert!(error.to_string().contains(&format!(" | {}．{}^", ".".repeat(19), ".".repeat(15))), "{error}");
 }
+
+#[test]
+fn leading_dot_names_the_global_variable_or_function() {
+    for (expr, value) in [
+        (".claims.sub", json!("10.0.0.1")),
+        ("[{'sub': 'x'}].map(claims, .claims.sub)", json!(["10.0.0.1"])),
+        ("[1].map(.x, 2)", json!([2])),
+        ("[1].transformList(.i, i, i)", json!([1])),
+        ("[1].map(.claims, claims.sub)", json!(["10.0.0.1"])),
+        (".string(1)", json!("1")),
+    ] {
+        assert_eq!(answer(expr)["value"], value, "{expr}");
+    }
+    for (expr, stage) in [
+        ("[1].map(x, .x)", Stage::Check),
+        ("[1].map(.x, x)", Stage::Check),
+        ("[1].filter(.x, true)", Stage::Check),
+        ("optional.of(1).optMap(.x, .x)", Stage::Check),
+        ("optional.of(1).optMap(.claims, 1)", Stage::Check),
+        (".has(claims.sub)", Stage::Check),
+        (".duration('x')", Stage::Check),
+        (".matches(claims.sub, '(')", Stage::Program),
+        (".int('x')", Stage::Program),
+    ] {
+        assert_eq!(claims_environment().compile(expr).expect_err(expr).stage, stage, "{expr}");
+    }
+}
+
+#[test]
+fn iteration_variable_must_not_be_the_accumulator() {
+    for expr in [
+        "[1].map(__result__, 1)",
+        "[1].filter(__result__, true)",
+        "[1].all(__result__, true)",
+        "[1].exists(__result__, i, true)",
+        "[1].transformList(i, __result__, 1)",
+        "[1].sortBy(__result__, 1)",
+    ] {
+        assert_eq!(claims_environment().compile(expr).expect_err(expr).stage, Stage::Parse, "{expr}");
+    }
+    assert_eq!(answer("optional.of(1).optMap(__result__, __result__ + 1).value()")["value"], json!(2));
+}
+
+#[test]
+fn only_a_double_finds_a_double_key() {
+    for (expr, value) in [
+        ("1 in {dyn(1.0): 2}", json!(false)),
+        ("{dyn(1.0): 2}[?1u].hasValue()", json!(false)),
+        ("int(claims.n) in {claims.n: 2}", json!(false)),
+        ("claims.n in {claims.n: 2}", json!(true)),
+        ("{1: 2}[dyn(1.0)]", json!(2)),
+        ("{dyn(1): 1} == {dyn(1.0): 1}", json!(false)),
+        ("{dyn(1.0): 1} == {dyn(1): 1}", json!(true)),
+    ] {
+        assert_eq!(answer(expr)["value"], value, "{expr}");
+    }
+}

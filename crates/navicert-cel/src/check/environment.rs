@@ -446,6 +446,14 @@ impl Scope {
         Some((u32::try_from(at).ok()?, declared))
     }
 
+    /// The type of a global name: a variable or a type.
+    pub(crate) fn global_type(&self, name: &str) -> Option<TypeId> {
+        self.candidates(name).iter().find_map(|candidate| {
+            let variable = self.variable(candidate).map(|found| found.1);
+            variable.or_else(|| self.type_names.get(&**candidate).copied())
+        })
+    }
+
     pub(crate) fn is_standard(&self) -> bool {
         self.compatibility == Compatibility::Standard
     }

@@ -336,7 +336,7 @@ impl<'a> Machine<'a, '_> {
     ) -> Result<(), Cause<'a>> {
         let ValueRef::Map(map) = val else { return Err(Cause::NoSuchOverload("cel.@mapInsert")) };
         for (key, value) in map.iter() {
-            if pairs.iter().any(|known| crate::value::key_equal(known.0, key)) {
+            if pairs.iter().any(|known| crate::value::finds_key(known.0, key)) {
                 return Err(Cause::Misuse(Misuse::ExistingKey));
             }
             pairs.push((key, value));

@@ -2,7 +2,7 @@
 
 use super::{FieldStep, Loop, Planned, Planner, Range, Step, StepId, number};
 use crate::syntax::ast::{NodeId, Run, Text};
-use crate::value::{Value, ValueMap, key_equal};
+use crate::value::{Value, ValueMap, equal};
 use std::sync::Arc;
 
 impl Planner<'_> {
@@ -52,7 +52,7 @@ impl Planner<'_> {
             let bad =
                 pairs.iter().any(|pair| matches!(pair.0, Value::Double(_) | Value::Null | Value::List(_)));
             let repeated = |(index, pair): (usize, &(Value, Value))| {
-                pairs.iter().take(index).any(|other| key_equal(other.0.as_val(), pair.0.as_val()))
+                pairs.iter().take(index).any(|other| equal(other.0.as_val(), pair.0.as_val()))
             };
             let unhashable = pairs.iter().any(|pair| matches!(pair.0, Value::Bytes(_)));
             // The conformance suite expects invalid and repeated keys to fail at evaluation.
