@@ -56,7 +56,7 @@ var leaves = map[string][]string{
 	"doubles": {"[1.5]", "[2.0, 1.0]", "dyn(claims.nums)",
 		`[]`, `[1.0, double("NaN")]`, `[-0.0, 0.0]`, `[1e308, 1e308]`},
 	"any": {"null", "claims.nul", "claims.obj", "claims.list", "claims.groups", "claims.nums", "{}", `{"a": 1}`, `{1: "x", 2u: true}`, "claims.n", "claims.sub", "optional.none()", "[1, \"a\", null]", "type(1)", "string",
-		`{"a": 1.0}`, `{"a": dyn(1u)}`, `[1.0]`, `[dyn(1u)]`, `b"a"`, `"a"`, `1`, `1.0`, `1u`, `duration("1s")`, `timestamp(0)`, `ip("1.2.3.4")`, `quantity("1k")`, `semver("1.2.3")`, `url("https://h")`, `cidr("10.0.0.0/8")`, `optional.of(null)`, `optional.of(claims.n)`, `claims`, `[[]]`, `{"k": {}}`, `{true: 1}`, `{1: 1}`, `int`, `dyn`, `list`, `google.protobuf.Timestamp`, `google.protobuf.Int64Value{value: 5}`, `google.protobuf.StringValue{}`},
+		`{"a": 1.0}`, `{"a": dyn(1u)}`, `[1.0]`, `[dyn(1u)]`, `b"a"`, `"a"`, `1`, `1.0`, `1u`, `duration("1s")`, `timestamp(0)`, `ip("1.2.3.4")`, `quantity("1k")`, `semver("1.2.3")`, `url("https://h")`, `cidr("10.0.0.0/8")`, `optional.of(null)`, `optional.of(claims.n)`, `claims`, `[[]]`, `{"k": {}}`, `{true: 1}`, `{1: 1}`, `int`, `dyn`, `list`, `google.protobuf.Timestamp`, `google.protobuf.Int64Value{value: 5}`, `google.protobuf.StringValue{}`, `google.protobuf.FloatValue{value: 0.1}`, `google.protobuf.Int32Value{value: 2147483648}`, `google.protobuf.Int32Value`, `kubernetes.UserInfo{}`, `kubernetes.UserInfo`, `kubernetes.URL`, `net.IP`, `optional_type`},
 	"map": {"{}", `{"a": "x"}`, `{"a": "1", "b": "2"}`, "dyn(claims.obj)", "dyn(claims.m)",
 		`{"b": "y", "c": claims.sub}`, `{"": ""}`, `{null: "a"}`, `{claims.nul: "a", claims.n: "b"}`, `{dyn(1.0): "a", dyn(2): "b"}`},
 	"optional": {"claims.?sub", "claims.?nope", `claims[?"sub"]`, "optional.of(1)", `optional.of("a")`, "optional.none()", `optional.ofNonZeroValue("")`, "claims.?obj.?a", "claims.list[?1]",
@@ -123,6 +123,7 @@ var forms = map[string][]string{
 	"timestamp": {"timestamp(‹string›)", "timestamp(‹int›)", "‹timestamp› + ‹duration›", "‹timestamp› - ‹duration›",
 		`timestamp(‹any›)`, `[‹timestamp›, ‹timestamp›].max()`, `‹duration› + ‹timestamp›`, `timestamp(‹timestamp›)`},
 	"any": {"‹bool›", "‹int›", "‹double›", "‹string›", "‹strings›", "‹ints›", "‹map›", "‹optional›", "‹bytes›", "‹uint›", "‹duration›", "‹timestamp›", "[‹any›, ‹any›]", "type(‹any›)", "dyn(‹any›)", "‹bool› ? dyn(‹any›) : dyn(‹any›)", "ip(‹address›)", "cidr(‹network›).masked()", "url(‹link›)", "quantity(‹quantity›).add(quantity(‹quantity›))", "quantity(‹quantity›).sub(‹int›)", "semver(‹version›)", "[optional.of(‹any›), ‹optional›].unwrapOpt()",
+		`google.protobuf.FloatValue{value: ‹double›}`, `google.protobuf.Int32Value{value: ‹int›}`, `google.protobuf.UInt32Value{value: ‹uint›}`, `google.protobuf.FloatValue{value: ‹any›}`, `google.protobuf.BytesValue{value: ‹bytes›}`, `google.protobuf.UInt64Value{?value: ‹optional›}`, `kubernetes.UserInfo{username: ‹string›}`, `kubernetes.UserInfo{groups: ‹strings›}.groups`, `has(kubernetes.UserInfo{?uid: ‹optional›}.uid)`,
 		`google.protobuf.DoubleValue{value: ‹double›}`, `google.protobuf.BoolValue{value: ‹bool›}`, `‹any›[‹any›]`, `‹any›.a`, `‹any› + ‹any›`, `‹any› - ‹any›`, `‹any› * ‹any›`, `‹any› < ‹any›`, `‹any›.size()`, `cidr(‹network›)`, `cidr(‹network›).ip()`, `quantity(‹quantity›)`, `quantity(‹quantity›).sub(quantity(‹quantity›))`, `semver(‹version›, true)`, `semver(‹version›, ‹bool›)`, `‹optional›.orValue(‹any›)`, `dyn(‹any›).map(x, x)`, `[‹any›].map(x, x == ‹any›)`, `-‹any›`, `!‹any›`},
 }
 
@@ -130,7 +131,7 @@ var userLeaves = map[string][]string{
 	"bool":    {"true", "has(user.uid)", `has(user.extra.a)`, `user.username == ""`},
 	"string":  {"user.username", "user.uid", `"a"`, `"ann"`, `user.extra["a"][0]`, `user.extra[?"a"][0].orValue("")`, "user.extra.example__dot__com__slash__k[0]"},
 	"strings": {"user.groups", `["a"]`, `user.extra["a"]`, "user.extra.example__dot__com__slash__k"},
-	"any":     {"user", "user.extra", "user.groups", "user.username", "user.nope"},
+	"any":     {"kubernetes.UserInfo{}", `kubernetes.UserInfo{username: "a"}`, "kubernetes.UserInfo", "user", "user.extra", "user.groups", "user.username", "user.nope"},
 	"map":     {"{}", `{"a": "x"}`},
 }
 

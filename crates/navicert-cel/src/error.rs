@@ -135,6 +135,8 @@ pub enum Misuse {
     Nanoseconds,
     /// A message literal without a value.
     MessageValue,
+    /// `kubernetes.UserInfo{…}`: the type has no literals.
+    UserLiteral,
 }
 
 /// The kind of an argument whose content a function rejects.
@@ -433,6 +435,7 @@ impl Misuse {
             Misuse::FieldType => "field type conversion error",
             Misuse::Nanoseconds => "invalid nanos",
             Misuse::MessageValue => "unsupported conversion to a value",
+            Misuse::UserLiteral => "unknown type 'kubernetes.UserInfo'",
         }
     }
 }

@@ -244,6 +244,7 @@ impl<'t> Planner<'t> {
 
     fn ident(&mut self, node: NodeId, name: &str) -> Planned<StepId> {
         self.reject_type_variable(node, name)?;
+        self.reject_object_name(node)?;
         match self.resolve(node, name) {
             Some(step) => Ok(step),
             None => {
@@ -264,7 +265,22 @@ impl<'t> Planner<'t> {
         Ok(())
     }
 
+    /// Rejects the name of an object type as a value: cel-go's checker knows it, its interpreter does not.
+    fn reject_object_name(&self, node: NodeId) -> Planned<()> {
+        let scope = &self.plan.scope;
+        let Some(checked) = self.checked.filter(|_| !scope.is_standard()) else { return Ok(()) };
+        match checked.reference(node) {
+            Reference::TypeName(name)
+                if scope.objects.contains_key(name) && !functions::messages::has_type_value(name) =>
+            {
+                Err(self.error_at(node, format!("reference to undefined type: {name}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn select(&mut self, node: NodeId, operand: NodeId, field: Text, test: bool) -> Planned<StepId> {
+        self.reject_object_name(node)?;
         if !test
             && let Some(name) = self.tree.qualified_name(node)
             && let Some(step) = self.resolve(node, &name)

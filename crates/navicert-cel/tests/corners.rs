@@ -185,3 +185,41 @@ fn only_a_double_finds_a_double_key() {
         assert_eq!(answer(expr)["value"], value, "{expr}");
     }
 }
+
+#[test]
+fn literal_of_the_user_type_compiles_and_fails() {
+    let user = json!({ "username": "ann", "uid": "", "groups": [], "extra": {} });
+    let ask = |expr: &str| batch::answer(&json!({ "expr": expr, "user": user }));
+    for expr in ["kubernetes.UserInfo{}", "kubernetes.UserInfo{username: 'a'}.username == 'a'"] {
+        let answer = ask(expr);
+        assert_eq!((&answer["compiled"], &answer["ok"]), (&json!(true), &json!(false)), "{expr}");
+        assert_eq!(answer["error"], "unknown type 'kubernetes.UserInfo'", "{expr}");
+    }
+    assert_eq!(ask("true || kubernetes.UserInfo{}.username == ''")["value"], json!(true));
+    for expr in ["kubernetes.UserInfo{username: 1}", "kubernetes.UserInfo{nope: 1}", "kubernetes.UserInfo"] {
+        assert_eq!(ask(expr)["compiled"], json!(false), "{expr}");
+    }
+    assert_eq!(answer("kubernetes.UserInfo{}")["compiled"], json!(false));
+}
+
+#[test]
+fn only_some_types_have_a_value() {
+    for expr in ["google.protobuf.Timestamp", "net.IP", "optional_type", "google.protobuf.Empty"] {
+        assert_eq!(answer(expr)["value"], json!(expr), "{expr}");
+    }
+    for expr in ["google.protobuf.Int32Value", "google.protobuf.Any", "kubernetes.URL", "kubernetes.Semver"] {
+        assert_eq!(answer(expr)["compiled"], json!(false), "{expr}");
+    }
+}
+
+#[test]
+fn float_value_has_single_precision() {
+    for (expr, value) in [
+        ("google.protobuf.FloatValue{value: 0.1}", json!(0.100_000_001_490_116_12)),
+        ("google.protobuf.FloatValue{value: 1e300}", json!("+Inf")),
+        ("google.protobuf.FloatValue{value: -1e-50} == 0.0", json!(true)),
+        ("google.protobuf.DoubleValue{value: 0.1}", json!(0.1)),
+    ] {
+        assert_eq!(answer(expr)["value"], value, "{expr}");
+    }
+}

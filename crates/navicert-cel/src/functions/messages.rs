@@ -4,6 +4,7 @@ use super::{ARENA_FULL, FunctionResult};
 use crate::error::Misuse;
 use crate::fault::Cause;
 use crate::instant::Timestamp;
+use crate::kubernetes::USER_TYPE;
 use crate::value::{Arena, List, Map, Pairs, ValueRef};
 
 /// Name, fields with their types, and the type of a literal.
@@ -45,6 +46,11 @@ pub(crate) fn value_type(name: &str) -> &str {
     name
 }
 
+/// Whether the name of a message is also a value in Kubernetes' environments.
+pub(crate) fn has_type_value(name: &str) -> bool {
+    matches!(name, "google.protobuf.Timestamp" | "google.protobuf.Duration" | "google.protobuf.Empty")
+}
+
 /// Constructs the value of a message literal.
 pub(crate) fn build<'a>(
     arena: &'a Arena,
@@ -75,7 +81,11 @@ pub(crate) fn build<'a>(
             .ok_or(Cause::IntOverflow),
         "BoolValue" => value(ValueRef::Bool(false)),
         "BytesValue" => value(ValueRef::Bytes(&[])),
-        "DoubleValue" | "FloatValue" => value(ValueRef::Double(0.0)),
+        "DoubleValue" => value(ValueRef::Double(0.0)),
+        "FloatValue" => Ok(match value(ValueRef::Double(0.0))? {
+            ValueRef::Double(wide) => ValueRef::Double(single_precision(wide)),
+            other => other,
+        }),
         "Int32Value" => match field("value") {
             Some(ValueRef::Int(wide)) if i32::try_from(wide).is_err() => Err(Cause::IntOverflow),
             _ => value(ValueRef::Int(0)),
@@ -96,6 +106,13 @@ pub(crate) fn build<'a>(
             "null_value" => ValueRef::Null,
             _ => field.1,
         })),
+        USER_TYPE => Err(Cause::Misuse(Misuse::UserLiteral)),
         _ => Err(Cause::Misuse(Misuse::MessageValue)),
     }
+}
+
+/// The nearest number of single precision, or infinity.
+#[expect(clippy::cast_possible_truncation, reason = "the loss of precision is the purpose")]
+fn single_precision(wide: f64) -> f64 {
+    f64::from(wide as f32)
 }

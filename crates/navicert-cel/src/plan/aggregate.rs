@@ -1,6 +1,7 @@
 //! Plans aggregate literals and comprehensions. A literal with constant parts becomes a constant.
 
 use super::{FieldStep, Loop, Planned, Planner, Range, Step, StepId, number};
+use crate::check::ObjectType;
 use crate::syntax::ast::{NodeId, Run, Text};
 use crate::value::{Value, ValueMap, equal};
 use std::sync::Arc;
@@ -72,10 +73,11 @@ impl Planner<'_> {
     pub(super) fn message(&mut self, node: NodeId, name: Text, fields: Run) -> Planned<StepId> {
         let written = self.tree.text(name);
         let scope = Arc::clone(&self.plan.scope);
-        let found = scope
-            .candidates(written)
-            .into_iter()
-            .find(|candidate| scope.objects.get(&**candidate).is_some_and(|object| object.constructible));
+        let found = scope.candidates(written).into_iter().find(|candidate| {
+            // Kubernetes' environments accept the type of an object and fail at evaluation.
+            let allowed = |object: &ObjectType| object.constructible || !scope.is_standard();
+            scope.objects.get(&**candidate).is_some_and(allowed)
+        });
         let Some(found) = found else {
             return Err(self.error_at(node, format!("unknown type: {written}")));
         };
