@@ -20,6 +20,7 @@
 //! ```
 
 mod certificate;
+pub mod pem;
 mod roots;
 mod verifier;
 

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, TrustAnchor};
+
+use crate::pem;
 
 /// Certificates that are trusted.
 #[derive(Clone, Default)]
@@ -19,9 +20,12 @@ impl TrustedRoots {
         TrustedRoots::default()
     }
 
-    /// Trusts the certificates of a PEM text. Those that cannot be parsed are skipped.
+    /// Trusts the certificates of a PEM text. Those that cannot be parsed or have headers are skipped.
     pub fn from_pem(text: &[u8]) -> Self {
-        CertificateDer::pem_slice_iter(text).flatten().collect()
+        // Go ignores certificates with headers.
+        let certificates =
+            pem::blocks(text).into_iter().filter(|block| block.label == "CERTIFICATE" && !block.has_headers);
+        certificates.map(|block| CertificateDer::from(block.der.to_vec())).collect()
     }
 
     /// Whether no certificate is trusted.

@@ -3,11 +3,13 @@
 
 use std::path::Path;
 
+use navicert_tls::{TrustedRoots, pem};
 use navicert_types::external_signer::PROVIDER;
 
 use super::address::Address;
 use super::file_system::FileSystem;
 use super::resolve::Effective;
+use crate::credential::{ClientIdentity, IdentityError};
 
 /// Why no client can be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -30,6 +32,9 @@ pub enum Obstacle {
     /// A field has no PEM private key.
     #[error("missing PEM private key in {0}")]
     NoKey(&'static str),
+    /// Client certificate and key are PEM, but not an identity.
+    #[error("invalid client certificate: {0}")]
+    Identity(IdentityError),
     /// An unsupported exec protocol version.
     #[error("exec plugin: invalid apiVersion {0:?}")]
     ExecVersion(String),
@@ -79,10 +84,13 @@ impl Effective {
         if has_authority && cluster.insecure_skip_tls_verify {
             found.push(Obstacle::AuthorityAndInsecure);
         } else if has_authority {
-            let data =
-                data_or_file(&cluster.certificate_authority_data, &cluster.certificate_authority, files);
+            let read = if cluster.certificate_authority_data.is_empty() {
+                files.read(Path::new(&cluster.certificate_authority))
+            } else {
+                Ok(cluster.certificate_authority_data.clone())
+            };
             // An empty file, which trusts no certificate, is allowed (C180).
-            if !data.is_empty() && !holds_pem(&data, "CERTIFICATE") {
+            if read.map_or(true, |data| !data.is_empty() && TrustedRoots::from_pem(&data).is_empty()) {
                 found.push(Obstacle::NoCertificate("certificate-authority"));
             }
         }
@@ -101,6 +109,8 @@ impl Effective {
             zeroize::Zeroizing::new(data_or_file(user.client_key_data.expose(), &user.client_key, files));
         if !holds_pem(&key, "PRIVATE KEY") {
             found.push(Obstacle::NoKey("client-key"));
+        } else if holds_pem(&certificate, "CERTIFICATE") {
+            found.extend(ClientIdentity::from_pem(&certificate, &key).err().map(Obstacle::Identity));
         }
     }
 
@@ -159,10 +169,5 @@ fn data_or_file(data: &[u8], path: &str, files: &dyn FileSystem) -> Vec<u8> {
 }
 
 fn holds_pem(data: &[u8], label_end: &str) -> bool {
-    String::from_utf8_lossy(data).lines().any(|line| {
-        line.trim()
-            .strip_prefix("-----BEGIN ")
-            .and_then(|rest| rest.strip_suffix("-----"))
-            .is_some_and(|label| label.ends_with(label_end))
-    })
+    pem::blocks(data).iter().any(|block| block.label.ends_with(label_end))
 }

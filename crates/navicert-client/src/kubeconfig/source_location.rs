@@ -117,7 +117,7 @@ fn obstacle_field<'a>(obstacle: &Obstacle, effective: &'a Effective) -> EntryFie
         Obstacle::NoCertificate("certificate-authority") => {
             (EntryKind::Cluster, &["certificate-authority-data"])
         }
-        Obstacle::NoCertificate(_) => (EntryKind::User, &["client-certificate-data"]),
+        Obstacle::NoCertificate(_) | Obstacle::Identity(_) => (EntryKind::User, &["client-certificate-data"]),
         Obstacle::NoKey(_) => (EntryKind::User, &["client-key-data"]),
         Obstacle::ExecVersion(_) => (EntryKind::User, &["exec", "apiVersion"]),
         Obstacle::RemovedProvider { .. } | Obstacle::UnknownProvider(_) | Obstacle::ProviderLacks(_) => {

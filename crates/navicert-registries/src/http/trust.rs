@@ -1,15 +1,14 @@
 //! TLS trust: root certificates, loaded with the first connection.
 
 use std::cell::OnceCell;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fs, io};
 
 use navicert_plugin::Environment;
 use navicert_tls::{ServerVerifier, TrustedRoots};
 use rustls::crypto::aws_lc_rs;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 use super::dial::DeadlineStream;
@@ -72,9 +71,10 @@ impl TlsTrust {
 fn configure(bundle: Option<&Path>) -> io::Result<Arc<ClientConfig>> {
     let roots: TrustedRoots = match bundle {
         Some(path) => {
-            let read = CertificateDer::pem_file_iter(path);
-            let read = read.map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?;
-            read.filter_map(Result::ok).collect()
+            let read = fs::read(path);
+            let text =
+                read.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
+            TrustedRoots::from_pem(&text)
         }
         None => rustls_native_certs::load_native_certs().certs.into_iter().collect(),
     };
