@@ -82,6 +82,9 @@ func (r *random) prefixed(claim, kind string) map[string]any {
 
 // mapping is an expression of a kind a mapping may have, more often a usual one than a drawn one.
 func (r *random) mapping(kind string) node {
+	if r.chance(2) {
+		return r.deep(kind)
+	}
 	if r.chance(60) {
 		switch kind {
 		case "strings":

@@ -192,6 +192,24 @@ func (r *random) spelling(template string) string {
 	return template
 }
 
+// deep is a chain or a nesting near the limits of the parser, of a type that is mostly what is wanted.
+func (r *random) deep(kind string) node {
+	shapes := [][3]string{
+		{"", "1", "+1"}, {"", "1", "*1"}, {"", "1", "+1*1"}, {"", "1", "-(1)"}, {"(", "1", "+1)"}, {"(1+", "1", ")"}, {"-(", "1", ")"}, {"dyn(", "1", ")"}, {"true?1:", "1", ""}, {"[1].map(x, ", "1", ")"},
+		{"", "claims", ".a"}, {"", "claims.l", "[0]"}, {"", "claims", ".?a"}, {"", "claims.l", "[?0]"}, {"claims.l[", "0", "]"}, {"(", "claims", ").a"}, {"[", "claims.sub", "]"}, {`{"a": `, "claims.sub", "}"},
+	}
+	switch kind {
+	case "bool":
+		shapes = [][3]string{{"", "true", "==true"}, {"", "true", " in [true]"}, {"(", "true", ")"}, {"!(", "true", ")"}, {"(true==", "true", ")"}, {"(", "true", "!=false)"}, {"(true||", "claims.b", ")"}, {"(true&&", "claims.b", ")"}, {"[1].all(x, ", "true", ")"}, {"true?true:", "claims.b", ""}}
+	case "string":
+		shapes = [][3]string{{"", `"a"`, ".trim()"}, {"", "claims.sub", `.replace("a", "b")`}, {"", `"a"`, `+"a"`}, {"(", "claims.sub", ")"}, {"string(", "claims.sub", ")"}, {"(", `"a"`, `+claims.sub)`}, {`("a"+`, "claims.sub", ")"}, {"(", "claims.sub", ").trim()"}, {"[", "claims.sub", "][0]"}}
+	}
+	shape := pick(r, shapes...)
+	count := pick(r, 250, 250, 125, 83) - 3 + r.IntN(6)
+	text := strings.Repeat(shape[0], count) + shape[1] + strings.Repeat(shape[2], count)
+	return node{template: pick(r, "{}", "{}", "({})", "[{}]", "dyn({})", "{} == 1", "1 == {}", "true ? 1 : {}", "!{}", "claims.l[{}]"), children: []node{{template: text}}}
+}
+
 func celTree(r *random) any {
 	kind := pick(r, "bool", "bool", "int", "string", "strings", "any", "double", "uint", "bytes", "ints", "map", "optional", "duration", "timestamp")
 	tree := map[string]any{}
@@ -201,6 +219,9 @@ func celTree(r *random) any {
 	} else {
 		tree["claims"] = r.claims()
 		tree["expr"] = r.expression(kind, 1+r.IntN(4), nil)
+		if r.chance(2) {
+			tree["expr"] = r.deep(kind)
+		}
 	}
 	if r.chance(30) {
 		tree["rule"] = true

@@ -223,3 +223,34 @@ fn float_value_has_single_precision() {
         assert_eq!(answer(expr)["value"], value, "{expr}");
     }
 }
+
+/// The deepest nesting at which the expression compiles.
+fn deepest(nested: impl Fn(usize) -> String) -> usize {
+    let compiles = |depth: usize| claims_environment().compile(&nested(depth)).is_ok();
+    let depths: Vec<usize> = (1..300).collect();
+    depths.partition_point(|&depth| compiles(depth))
+}
+
+#[test]
+fn chains_and_nesting_have_the_limits_of_cel_go() {
+    let chain =
+        |first: &'static str, link: &'static str| deepest(|count| first.to_owned() + &link.repeat(count));
+    assert_eq!(chain("true", "==true"), 250);
+    assert_eq!(chain("1", "+1"), 250);
+    assert_eq!(chain("1", "*1"), 250);
+    assert_eq!(chain("1", "+1*1"), 249);
+    assert_eq!(chain("claims", ".a"), 250);
+    assert_eq!(chain("claims.l", "[0]"), 249);
+    assert_eq!(chain("'a'", ".trim()"), 250);
+    assert_eq!(chain("'a'", ".replace('a', 'b')"), 250);
+    assert_eq!(chain("true?true:true", "==true"), 249);
+    let nest = |open: &'static str, inner: &'static str, close: &'static str| {
+        deepest(|count| open.repeat(count) + inner + &close.repeat(count))
+    };
+    assert_eq!(nest("(", "1", ")"), 249);
+    assert_eq!(nest("(", "1", "+1)"), 248);
+    assert_eq!(nest("(1+", "1", ")"), 124);
+    assert_eq!(nest("(true==", "true", ")"), 124);
+    assert_eq!(nest("claims.l[", "0", "]"), 249);
+    assert_eq!(nest("[1].all(x,", "true", ")"), 249);
+}
