@@ -254,3 +254,25 @@ fn chains_and_nesting_have_the_limits_of_cel_go() {
     assert_eq!(nest("claims.l[", "0", "]"), 249);
     assert_eq!(nest("[1].all(x,", "true", ")"), 249);
 }
+
+#[test]
+fn fields_of_messages_have_their_types() {
+    for (expr, value) in [
+        ("google.protobuf.Value{bool_value: true, string_value: 'a'}", json!("a")),
+        ("google.protobuf.Timestamp{nanos: -1}", json!("1969-12-31T23:59:59.999999999Z")),
+        ("google.protobuf.ListValue{values: [1]}.size()", json!(1)),
+    ] {
+        assert_eq!(answer(expr)["value"], value, "{expr}");
+    }
+    for expr in [
+        "google.protobuf.UInt64Value{value: dyn(null)}",
+        "google.protobuf.FloatValue{value: dyn(null)}",
+        "google.protobuf.ListValue{values: dyn(1)}",
+        "google.protobuf.Struct{fields: dyn(null)}",
+        "google.protobuf.Value{string_value: dyn(1)}",
+        "google.protobuf.Timestamp{seconds: dyn('a')}",
+        "google.protobuf.Timestamp{nanos: 2147483648}",
+    ] {
+        assert_eq!((&answer(expr)["compiled"], &answer(expr)["ok"]), (&json!(true), &json!(false)), "{expr}");
+    }
+}
