@@ -197,7 +197,9 @@ fn standard_test(test: &Json) -> Result<(), String> {
         (Ok(found), Some(value)) if values::agrees(&found.value, value) => Ok(()),
         (Ok(found), _) => Err(format!("{}: {:?} instead of {expect}", text(test, "expr"), found.value)),
         (Err(_), None) if wants_error => Ok(()),
-        (Err(error), _) => Err(format!("{}: {error} instead of {expect}", text(test, "expr"))),
+        (Err(error), _) => {
+            Err(format!("{}: {} instead of {expect}", text(test, "expr"), error.error.kind.exposed()))
+        }
     })
 }
 
@@ -275,13 +277,15 @@ pub fn compare(
         (Ok(found), Some(value)) if values::agrees(&found.value, value) => {}
         (Ok(found), _) => return Err(format!("{expr}: {:?} instead of {expected}", found.value)),
         (Err(_), None) if text(expected, "phase") == "eval" => {}
-        (Err(error), _) => return Err(format!("{expr}: {error} instead of {expected}")),
+        (Err(error), _) => {
+            return Err(format!("{expr}: {} instead of {expected}", error.error.kind.exposed()));
+        }
     }
     match expected.get("cost").and_then(Json::as_u64) {
         Some(wanted) if wanted != cost => {
             let value = match outcome {
                 Ok(found) => format!("{:?}", found.value),
-                Err(error) => error.to_string(),
+                Err(error) => error.error.kind.exposed(),
             };
             Err(format!(
                 "{expr}: cost {cost} instead of {wanted} ({})",

@@ -5,7 +5,7 @@
 use std::sync::OnceLock;
 
 use libfuzzer_sys::fuzz_target;
-use navicert_authn::explain::{explain, log_line};
+use navicert_authn::explain::{UpstreamDecision, explain, upstream_decision};
 use navicert_authn::{Authenticators, AuthnOutcome, AuthnProfile, AuthnRequest, batch};
 use navicert_types::Timestamp;
 use serde_json::json;
@@ -28,6 +28,8 @@ fuzz_target!(|text: &str| {
         let explanation = explain(authenticators, &request);
         assert!(!matches!(explanation.outcome, AuthnOutcome::Authenticated(_)));
     }
-    let line = log_line(kube, &request, |_| None).expect("no key, no user");
-    let _ = (line.shown(), line.masked());
+    match upstream_decision(kube, &request, |_| None) {
+        UpstreamDecision::Rejects(line) => _ = line.map(|line| (line.shown(), line.masked())),
+        other => panic!("no key, no user: {other:?}"),
+    }
 });

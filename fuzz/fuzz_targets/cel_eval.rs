@@ -24,7 +24,7 @@ fuzz_target!(|text: &str| {
             let _ = (render::type_name(&found.value), render::value(&found.value), found.value.to_value());
         }
         Err(error) => {
-            let _ = error.to_string();
+            let _ = (error.to_string(), error.error.kind.exposed());
         }
     }
     assert!(arena.used() <= MEMORY);

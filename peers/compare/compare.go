@@ -57,6 +57,7 @@ var rules = map[string]func(want, got Object) string{
 	"exec-flow":      members("authorization", "runs", "runsAfter"),
 	"image-keyring":  keyrings,
 	"image-response": responses,
+	"tls-verify":     verdicts,
 }
 
 // members compares the named members as JSON values; absent and null are the same.
@@ -69,6 +70,14 @@ func members(names ...string) func(want, got Object) string {
 		}
 		return ""
 	}
+}
+
+// verdicts compares whether a certificate is accepted.
+func verdicts(want, got Object) string {
+	if difference := members("ok")(want, got); difference != "" {
+		return difference + because(want, got)
+	}
+	return ""
 }
 
 func configs(want, got Object) string {

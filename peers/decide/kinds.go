@@ -36,6 +36,7 @@ var Kinds = []Kind{
 	{"exec-flow", nil, typed(execFlow)},
 	{"image-keyring", words("image keyring --jsonl"), typed(imageKeyring)},
 	{"image-response", words("image response --jsonl"), typed(imageResponse)},
+	{"tls-verify", words("tls-verify --jsonl"), typed(tlsVerify)},
 }
 
 // Find gives the kind with a name.

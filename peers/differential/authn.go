@@ -82,12 +82,15 @@ func (r *random) prefixed(claim, kind string) map[string]any {
 
 // mapping is an expression of a kind a mapping may have, more often a usual one than a drawn one.
 func (r *random) mapping(kind string) node {
+	if r.chance(2) {
+		return r.deep(kind)
+	}
 	if r.chance(60) {
 		switch kind {
 		case "strings":
-			return node{template: pick(r, "claims.groups", "claims.?groups.orValue([])", `claims.csv.split(",")`, `claims.csv.split(",").map(g, "g:" + g)`, "[claims.sub]", `dyn(claims.groups).filter(g, g != "a")`, "claims.sub", "claims.?groups", "[]", `["a", ""]`)}
+			return node{template: r.spelling(pick(r, "claims.groups", "claims.?groups.orValue([])", `claims.csv.split(",")`, `claims.csv.split(",").map(g, "g:" + g)`, "[claims.sub]", `dyn(claims.groups).filter(g, g != "a")`, "claims.sub", "claims.?groups", "[]", `["a", ""]`))}
 		default:
-			return node{template: pick(r, "claims.sub", `"u:" + claims.sub`, "claims.email", `claims.?name.orValue("")`, "string(int(claims.n))", "claims.n", "claims.obj.a", `has(claims.email) ? claims.email : claims.sub`)}
+			return node{template: r.spelling(pick(r, "claims.sub", `"u:" + claims.sub`, "claims.email", ".claims.email", `claims.?email.orValue("")`, "[1].map(claims, .claims.email)[0]", "[claims.email].filter(claims, true)[0]", `[{"email": "a"}].map(claims, claims.email)[0]`, `dyn(claims).email`, `claims.?name.orValue("")`, "string(int(claims.n))", "claims.n", "claims.obj.a", `has(claims.email) ? claims.email : claims.sub`))}
 		}
 	}
 	return r.expression(kind, 1+r.IntN(2), nil)
@@ -98,7 +101,7 @@ func (r *random) claimRule() any {
 		return map[string]any{"claim": pick(r, "hd", "tenant", "b", "sub"), "requiredValue": pick(r, "example.com", "a", "", "alice")}
 	}
 	return map[string]any{
-		"expression": pick(r, node{template: pick(r, "claims.email_verified == true", "claims.exp - claims.nbf <= 86400", `claims.?hd.orValue("") == "example.com"`, "true", "claims.b")}, r.expression("bool", 1+r.IntN(2), nil)),
+		"expression": pick(r, node{template: r.spelling(pick(r, "claims.email_verified == true", ".claims.email_verified == true", `claims.?email_verified.orValue(false)`, "claims.exp - claims.nbf <= 86400", `claims.?hd.orValue("") == "example.com"`, "true", "claims.b"))}, r.expression("bool", 1+r.IntN(2), nil)),
 		"message":    pick(r, "", "no", "é\n"),
 	}
 }

@@ -56,9 +56,9 @@ var leaves = map[string][]string{
 	"doubles": {"[1.5]", "[2.0, 1.0]", "dyn(claims.nums)",
 		`[]`, `[1.0, double("NaN")]`, `[-0.0, 0.0]`, `[1e308, 1e308]`},
 	"any": {"null", "claims.nul", "claims.obj", "claims.list", "claims.groups", "claims.nums", "{}", `{"a": 1}`, `{1: "x", 2u: true}`, "claims.n", "claims.sub", "optional.none()", "[1, \"a\", null]", "type(1)", "string",
-		`{"a": 1.0}`, `{"a": dyn(1u)}`, `[1.0]`, `[dyn(1u)]`, `b"a"`, `"a"`, `1`, `1.0`, `1u`, `duration("1s")`, `timestamp(0)`, `ip("1.2.3.4")`, `quantity("1k")`, `semver("1.2.3")`, `url("https://h")`, `cidr("10.0.0.0/8")`, `optional.of(null)`, `optional.of(claims.n)`, `claims`, `[[]]`, `{"k": {}}`, `{true: 1}`, `{1: 1}`, `int`, `dyn`, `list`, `google.protobuf.Timestamp`, `google.protobuf.Int64Value{value: 5}`, `google.protobuf.StringValue{}`},
+		`{"a": 1.0}`, `{"a": dyn(1u)}`, `[1.0]`, `[dyn(1u)]`, `b"a"`, `"a"`, `1`, `1.0`, `1u`, `duration("1s")`, `timestamp(0)`, `ip("1.2.3.4")`, `quantity("1k")`, `semver("1.2.3")`, `url("https://h")`, `cidr("10.0.0.0/8")`, `optional.of(null)`, `optional.of(claims.n)`, `claims`, `[[]]`, `{"k": {}}`, `{true: 1}`, `{1: 1}`, `int`, `dyn`, `list`, `google.protobuf.Timestamp`, `google.protobuf.Int64Value{value: 5}`, `google.protobuf.StringValue{}`, `google.protobuf.FloatValue{value: 0.1}`, `google.protobuf.Int32Value{value: 2147483648}`, `google.protobuf.Int32Value`, `kubernetes.UserInfo{}`, `kubernetes.UserInfo`, `kubernetes.URL`, `net.IP`, `optional_type`},
 	"map": {"{}", `{"a": "x"}`, `{"a": "1", "b": "2"}`, "dyn(claims.obj)", "dyn(claims.m)",
-		`{"b": "y", "c": claims.sub}`, `{"": ""}`},
+		`{"b": "y", "c": claims.sub}`, `{"": ""}`, `{null: "a"}`, `{claims.nul: "a", claims.n: "b"}`, `{dyn(1.0): "a", dyn(2): "b"}`},
 	"optional": {"claims.?sub", "claims.?nope", `claims[?"sub"]`, "optional.of(1)", `optional.of("a")`, "optional.none()", `optional.ofNonZeroValue("")`, "claims.?obj.?a", "claims.list[?1]",
 		`claims.?groups[0]`, `claims.?groups[?7]`, `claims.obj.?b`, `optional.of(optional.none())`, `optional.ofNonZeroValue(0)`, `claims.?list[?0].?a__dot__b`, `claims.?nul`},
 	"duration": {`duration("1h")`, `duration("1.5s")`, `duration("-2m3s")`, `duration("100ms")`, `duration("0")`,
@@ -93,11 +93,11 @@ var forms = map[string][]string{
 		"sets.contains(‹strings›, ‹strings›)", "sets.equivalent(‹ints›, ‹ints›)", "sets.intersects(‹strings›, ‹strings›)", "‹optional›.hasValue()", "bool(‹string›)", "type(‹any›) == type(‹any›)", "type(‹any›) == string",
 		"isIP(‹address›)", "ip.isCanonical(‹address›)", "ip(‹address›).isLoopback()", "ip(‹address›).isGlobalUnicast()", "ip(‹address›) == ip(‹address›)", "isCIDR(‹network›)", "cidr(‹network›).containsIP(‹address›)", "cidr(‹network›).containsCIDR(‹network›)",
 		"isURL(‹link›)", "isQuantity(‹quantity›)", "quantity(‹quantity›).isGreaterThan(quantity(‹quantity›))", "quantity(‹quantity›) == quantity(‹quantity›)", "quantity(‹quantity›).isInteger()", "isSemver(‹version›)", "isSemver(‹version›, true)", "semver(‹version›).isLessThan(semver(‹version›))", "format.named(‹named›).hasValue()", "format.named(‹named›).value().validate(‹string›).hasValue()",
-		`ip(‹address›).isLinkLocalUnicast()`, `ip(‹address›).isLinkLocalMulticast()`, `ip(‹address›).isUnspecified()`, `ip(‹address›) != ip(‹address›)`, `cidr(‹network›).containsIP(ip(‹address›))`, `cidr(‹network›).containsIP(dyn(‹address›))`, `cidr(‹network›).containsCIDR(cidr(‹network›))`, `cidr(‹network›) == cidr(‹network›)`, `cidr(‹network›).containsIP(cidr(‹network›).ip())`, `quantity(‹quantity›).isLessThan(quantity(‹quantity›))`, `quantity(‹quantity›) != quantity(‹quantity›)`, `isQuantity(‹string›)`, `isSemver(‹string›)`, `isURL(‹string›)`, `isIP(‹string›)`, `isCIDR(‹string›)`, `url(‹link›) == url(‹link›)`, `semver(‹version›) == semver(‹version›)`, `semver(‹version›, true) == semver(‹version›)`, `semver(‹version›).isGreaterThan(semver(‹version›))`, `isSemver(‹version›, ‹bool›)`, `format.dns1123Label().validate(‹string›).hasValue()`, `format.uri().validate(‹link›).hasValue()`, `format.named(‹named›) == format.named(‹named›)`, `format.date().validate(‹string›).hasValue()`, `format.datetime().validate(‹string›).hasValue()`, `format.byte().validate(‹string›).hasValue()`, `format.uuid().validate(‹string›).hasValue()`, `format.labelValue().validate(‹string›).hasValue()`, `format.qualifiedName().validate(‹string›).hasValue()`, `format.dns1123Subdomain().validate(‹string›).hasValue()`, `format.dns1123LabelPrefix().validate(‹string›).hasValue()`, `format.dns1035Label().validate(‹string›).hasValue()`, `‹doubles›.isSorted()`, `‹double› == ‹double›`, `‹double› < ‹double›`, `‹uint› == ‹uint›`, `‹timestamp› == ‹timestamp›`, `‹duration› != ‹duration›`, `‹bytes› == ‹bytes›`, `‹optional› == ‹optional›`, `‹map› == ‹map›`, `‹strings› == ‹strings›`, `‹any› in [‹any›]`, `‹any› in ‹strings›`, `‹double› in ‹doubles›`, `‹uint› in ‹ints›`, `‹string› in ["a", "b", "alice"]`, `‹int› in [1, 2, 3]`, `‹double› in [1.0, 5.0]`, `‹double› in [1, 5]`, `‹any› in {"a": 1}`, `sets.contains(‹ints›, ‹doubles›)`, `sets.intersects(‹ints›, ‹ints›)`, `sets.equivalent(‹strings›, ‹strings›)`, `sets.contains([‹any›], [‹any›])`, `‹ints›.exists(i, x, x > i)`, `‹ints›.exists_one(i, x, x == i)`, `‹ints›.all(i, x, x >= i)`, `‹strings›.existsOne(i, x, x == ‹string›)`, `[‹any›, ‹any›].all(x, x == ‹any›)`, `[‹bool›, ‹bool›].exists(x, x)`, `[‹bool›, ‹bool›].exists_one(x, x)`, `[‹bool›, ‹bool›].all(x, !x)`, `{"a": ‹bool›}.all(k, v, v)`, `{"a": ‹int›}.exists(k, v, v > ‹int›)`, `{‹string›: 1}.exists(k, k == ‹string›)`, `‹string› == ‹any›`, `‹int› == ‹any›`, `‹any› == ‹double›`, `‹bool› == ‹any›`, `type(‹string›) == string`, `type(‹any›) in [int, string, double]`, `has(‹map›.a)`, `has({"a": ‹any›}.a)`, `‹bool› ? ‹bool› : ‹any› == ‹any›`, `‹bool› == ‹bool› || ‹bool› != ‹bool›`, `‹timestamp› - ‹timestamp› > ‹duration›`, `‹timestamp› + ‹duration› < ‹timestamp›`, `[‹duration›, ‹duration›].isSorted()`, `[‹timestamp›, ‹timestamp›].isSorted()`, `[‹bytes›, ‹bytes›].isSorted()`, `[‹bool›, ‹bool›].isSorted()`, `authorizer.group("")`, `‹optional›.hasValue() && ‹optional›.value() == ‹any›`, `‹string›.matches(‹string›)`, `‹string›.contains(‹short›)`},
+		`ip(‹address›).isLinkLocalUnicast()`, `ip(‹address›).isLinkLocalMulticast()`, `ip(‹address›).isUnspecified()`, `ip(‹address›) != ip(‹address›)`, `cidr(‹network›).containsIP(ip(‹address›))`, `cidr(‹network›).containsIP(dyn(‹address›))`, `cidr(‹network›).containsCIDR(cidr(‹network›))`, `cidr(‹network›) == cidr(‹network›)`, `cidr(‹network›).containsIP(cidr(‹network›).ip())`, `quantity(‹quantity›).isLessThan(quantity(‹quantity›))`, `quantity(‹quantity›) != quantity(‹quantity›)`, `isQuantity(‹string›)`, `isSemver(‹string›)`, `isURL(‹string›)`, `isIP(‹string›)`, `isCIDR(‹string›)`, `url(‹link›) == url(‹link›)`, `semver(‹version›) == semver(‹version›)`, `semver(‹version›, true) == semver(‹version›)`, `semver(‹version›).isGreaterThan(semver(‹version›))`, `isSemver(‹version›, ‹bool›)`, `format.dns1123Label().validate(‹string›).hasValue()`, `format.uri().validate(‹link›).hasValue()`, `format.named(‹named›) == format.named(‹named›)`, `format.date().validate(‹string›).hasValue()`, `format.datetime().validate(‹string›).hasValue()`, `format.byte().validate(‹string›).hasValue()`, `format.uuid().validate(‹string›).hasValue()`, `format.labelValue().validate(‹string›).hasValue()`, `format.qualifiedName().validate(‹string›).hasValue()`, `format.dns1123Subdomain().validate(‹string›).hasValue()`, `format.dns1123LabelPrefix().validate(‹string›).hasValue()`, `format.dns1035Label().validate(‹string›).hasValue()`, `‹doubles›.isSorted()`, `‹double› == ‹double›`, `‹double› < ‹double›`, `‹uint› == ‹uint›`, `‹timestamp› == ‹timestamp›`, `‹duration› != ‹duration›`, `‹bytes› == ‹bytes›`, `‹optional› == ‹optional›`, `‹map› == ‹map›`, `‹strings› == ‹strings›`, `‹any› in [‹any›]`, `‹any› in ‹strings›`, `‹double› in ‹doubles›`, `‹uint› in ‹ints›`, `‹string› in ["a", "b", "alice"]`, `‹int› in [1, 2, 3]`, `‹double› in [1.0, 5.0]`, `‹double› in [1, 5]`, `‹any› in {"a": 1}`, `sets.contains(‹ints›, ‹doubles›)`, `sets.intersects(‹ints›, ‹ints›)`, `sets.equivalent(‹strings›, ‹strings›)`, `sets.contains([‹any›], [‹any›])`, `‹ints›.exists(i, x, x > i)`, `‹ints›.exists_one(i, x, x == i)`, `‹ints›.all(i, x, x >= i)`, `‹strings›.existsOne(i, x, x == ‹string›)`, `[‹any›, ‹any›].all(x, x == ‹any›)`, `[‹bool›, ‹bool›].exists(x, x)`, `[‹bool›, ‹bool›].exists_one(x, x)`, `[‹bool›, ‹bool›].all(x, !x)`, `{"a": ‹bool›}.all(k, v, v)`, `{"a": ‹int›}.exists(k, v, v > ‹int›)`, `{‹string›: 1}.exists(k, k == ‹string›)`, `‹string› == ‹any›`, `‹int› == ‹any›`, `‹any› == ‹double›`, `‹bool› == ‹any›`, `type(‹string›) == string`, `type(‹any›) in [int, string, double]`, `has(‹map›.a)`, `has({"a": ‹any›}.a)`, `‹bool› ? ‹bool› : ‹any› == ‹any›`, `‹bool› == ‹bool› || ‹bool› != ‹bool›`, `‹timestamp› - ‹timestamp› > ‹duration›`, `‹timestamp› + ‹duration› < ‹timestamp›`, `[‹duration›, ‹duration›].isSorted()`, `[‹timestamp›, ‹timestamp›].isSorted()`, `[‹bytes›, ‹bytes›].isSorted()`, `[‹bool›, ‹bool›].isSorted()`, `authorizer.group("")`, `‹optional›.hasValue() && ‹optional›.value() == ‹any›`, `‹string›.matches(‹string›)`, `‹string›.contains(‹short›)`, `‹any› in ‹map›`, `‹int› in {‹double›: 1}`, `null in {‹any›: 1}`, `{dyn(‹int›): 1} == {dyn(‹double›): 1}`},
 	"int": {"‹int› + ‹int›", "‹int› - ‹int›", "‹int› * ‹int›", "‹int› / ‹int›", "‹int› % ‹int›", "-‹int›", "‹int› - ‹int› * ‹int›", "‹int› - ‹int› - ‹int›", "‹bool› ? ‹int› : ‹int›", "int(‹double›)", "int(‹uint›)", "int(‹string›)", "int(‹timestamp›)", "int(‹duration›)", "size(‹string›)", "‹bytes›.size()", "size(‹strings›)", "size(‹map›)",
 		"‹string›.indexOf(‹string›)", "‹string›.indexOf(‹string›, ‹small›)", "‹string›.lastIndexOf(‹string›)", "‹string›.lastIndexOf(‹string›, ‹small›)", "‹ints›.sum()", "‹ints›.min()", "‹ints›.max()", "‹ints›.indexOf(‹int›)", "‹strings›.lastIndexOf(‹string›)", "‹ints›[‹small›]", "‹timestamp›.getFullYear()", "‹timestamp›.getMonth()", "‹timestamp›.getDayOfYear()", "‹timestamp›.getDayOfWeek(\"-07:00\")", "‹timestamp›.getHours(\"+05:30\")", "‹timestamp›.getHours(\"Europe/Berlin\")", "‹timestamp›.getMilliseconds()", "‹duration›.getSeconds()", "‹duration›.getMinutes()", "‹duration›.getMilliseconds()",
 		"cidr(‹network›).prefixLength()", "ip(‹address›).family()", "quantity(‹quantity›).asInteger()", "quantity(‹quantity›).compareTo(quantity(‹quantity›))", "sign(quantity(‹quantity›))", "semver(‹version›).minor()", "semver(‹version›, true).compareTo(semver(‹version›))",
-		`‹timestamp›.getDate()`, `‹timestamp›.getDayOfMonth("America/New_York")`, `‹timestamp›.getDate("Asia/Kathmandu")`, `‹timestamp›.getMonth("Pacific/Auckland")`, `‹timestamp›.getMinutes("-00:30")`, `‹timestamp›.getSeconds()`, `‹timestamp›.getDayOfWeek()`, `‹timestamp›.getDayOfYear("UTC")`, `‹timestamp›.getFullYear("+14:00")`, `‹timestamp›.getHours("nope/zone")`, `‹timestamp›.getHours(‹string›)`, `‹timestamp›.getMinutes("5:30")`, `‹duration›.getHours()`, `semver(‹version›).major()`, `semver(‹version›).patch()`, `semver(‹version›).compareTo(semver(‹version›))`, `quantity(‹quantity›).sign()`, `quantity(‹quantity›).sub(quantity(‹quantity›)).asInteger()`, `quantity(‹quantity›).add(‹int›).asInteger()`, `size(‹any›)`, `size(‹bytes›)`, `size(‹ints›)`, `cidr(‹network›).ip().family()`, `cidr(‹network›).masked().prefixLength()`, `‹ints›.lastIndexOf(‹int›)`, `‹doubles›.indexOf(‹double›)`, `‹strings›.indexOf(‹any›)`, `‹any›.indexOf(‹any›)`, `‹ints›[‹double›]`, `‹ints›[‹uint›]`, `‹ints›[‹small›] + ‹int›`, `int(‹any›)`, `int(‹string›)`, `‹optional›.orValue(‹int›)`, `{1: ‹int›, 2: ‹int›}[‹small›]`, `[‹int›, ‹int›, ‹int›].max()`, `[‹int›, ‹int›].min() * ‹int›`, `‹strings›.map(x, size(x)).sum()`, `url(‹link›).getQuery().size()`, `‹string›.split(‹short›).size()`},
+		`‹timestamp›.getDate()`, `‹timestamp›.getDayOfMonth("America/New_York")`, `‹timestamp›.getDate("Asia/Kathmandu")`, `‹timestamp›.getMonth("Pacific/Auckland")`, `‹timestamp›.getMinutes("-00:30")`, `‹timestamp›.getSeconds()`, `‹timestamp›.getDayOfWeek()`, `‹timestamp›.getDayOfYear("UTC")`, `‹timestamp›.getFullYear("+14:00")`, `‹timestamp›.getHours("nope/zone")`, `‹timestamp›.getHours(‹string›)`, `‹timestamp›.getMinutes("5:30")`, `‹duration›.getHours()`, `semver(‹version›).major()`, `semver(‹version›).patch()`, `semver(‹version›).compareTo(semver(‹version›))`, `quantity(‹quantity›).sign()`, `quantity(‹quantity›).sub(quantity(‹quantity›)).asInteger()`, `quantity(‹quantity›).add(‹int›).asInteger()`, `size(‹any›)`, `size(‹bytes›)`, `size(‹ints›)`, `cidr(‹network›).ip().family()`, `cidr(‹network›).masked().prefixLength()`, `‹ints›.lastIndexOf(‹int›)`, `‹doubles›.indexOf(‹double›)`, `‹strings›.indexOf(‹any›)`, `‹any›.indexOf(‹any›)`, `‹ints›[‹double›]`, `‹ints›[‹uint›]`, `‹ints›[‹small›] + ‹int›`, `int(‹any›)`, `int(‹string›)`, `‹optional›.orValue(‹int›)`, `{1: ‹int›, 2: ‹int›}[‹small›]`, `{dyn(‹double›): ‹int›}[‹small›]`, `{‹any›: ‹int›}[‹any›]`, `[‹int›, ‹int›, ‹int›].max()`, `[‹int›, ‹int›].min() * ‹int›`, `‹strings›.map(x, size(x)).sum()`, `url(‹link›).getQuery().size()`, `‹string›.split(‹short›).size()`},
 	"uint": {"‹uint› + ‹uint›", "‹uint› - ‹uint›", "‹uint› * ‹uint›", "‹uint› / ‹uint›", "‹uint› % ‹uint›", "uint(‹int›)", "uint(‹double›)", "uint(‹string›)",
 		`uint(‹any›)`, `[‹uint›, ‹uint›].sum()`, `[‹uint›, ‹uint›].max()`, `‹uint› - ‹uint› * ‹uint›`},
 	"double": {"‹double› + ‹double›", "‹double› - ‹double›", "‹double› * ‹double›", "‹double› / ‹double›", "-‹double›", "double(‹int›)", "double(‹uint›)", "double(‹string›)", "‹doubles›.sum()", "‹doubles›.max()", "‹bool› ? ‹double› : ‹double›", "quantity(‹quantity›).asApproximateFloat()",
@@ -123,6 +123,7 @@ var forms = map[string][]string{
 	"timestamp": {"timestamp(‹string›)", "timestamp(‹int›)", "‹timestamp› + ‹duration›", "‹timestamp› - ‹duration›",
 		`timestamp(‹any›)`, `[‹timestamp›, ‹timestamp›].max()`, `‹duration› + ‹timestamp›`, `timestamp(‹timestamp›)`},
 	"any": {"‹bool›", "‹int›", "‹double›", "‹string›", "‹strings›", "‹ints›", "‹map›", "‹optional›", "‹bytes›", "‹uint›", "‹duration›", "‹timestamp›", "[‹any›, ‹any›]", "type(‹any›)", "dyn(‹any›)", "‹bool› ? dyn(‹any›) : dyn(‹any›)", "ip(‹address›)", "cidr(‹network›).masked()", "url(‹link›)", "quantity(‹quantity›).add(quantity(‹quantity›))", "quantity(‹quantity›).sub(‹int›)", "semver(‹version›)", "[optional.of(‹any›), ‹optional›].unwrapOpt()",
+		`google.protobuf.FloatValue{value: ‹double›}`, `google.protobuf.Int32Value{value: ‹int›}`, `google.protobuf.UInt32Value{value: ‹uint›}`, `google.protobuf.FloatValue{value: ‹any›}`, `google.protobuf.BytesValue{value: ‹bytes›}`, `google.protobuf.UInt64Value{?value: ‹optional›}`, `kubernetes.UserInfo{username: ‹string›}`, `kubernetes.UserInfo{groups: ‹strings›}.groups`, `has(kubernetes.UserInfo{?uid: ‹optional›}.uid)`,
 		`google.protobuf.DoubleValue{value: ‹double›}`, `google.protobuf.BoolValue{value: ‹bool›}`, `‹any›[‹any›]`, `‹any›.a`, `‹any› + ‹any›`, `‹any› - ‹any›`, `‹any› * ‹any›`, `‹any› < ‹any›`, `‹any›.size()`, `cidr(‹network›)`, `cidr(‹network›).ip()`, `quantity(‹quantity›)`, `quantity(‹quantity›).sub(quantity(‹quantity›))`, `semver(‹version›, true)`, `semver(‹version›, ‹bool›)`, `‹optional›.orValue(‹any›)`, `dyn(‹any›).map(x, x)`, `[‹any›].map(x, x == ‹any›)`, `-‹any›`, `!‹any›`},
 }
 
@@ -130,7 +131,7 @@ var userLeaves = map[string][]string{
 	"bool":    {"true", "has(user.uid)", `has(user.extra.a)`, `user.username == ""`},
 	"string":  {"user.username", "user.uid", `"a"`, `"ann"`, `user.extra["a"][0]`, `user.extra[?"a"][0].orValue("")`, "user.extra.example__dot__com__slash__k[0]"},
 	"strings": {"user.groups", `["a"]`, `user.extra["a"]`, "user.extra.example__dot__com__slash__k"},
-	"any":     {"user", "user.extra", "user.groups", "user.username", "user.nope"},
+	"any":     {"kubernetes.UserInfo{}", `kubernetes.UserInfo{username: "a"}`, "kubernetes.UserInfo", "user", "user.extra", "user.groups", "user.username", "user.nope"},
 	"map":     {"{}", `{"a": "x"}`},
 }
 
@@ -141,7 +142,7 @@ func (r *random) expression(kind string, depth int, special map[string][]string)
 	shapes := forms[kind]
 	if depth <= 0 || len(shapes) == 0 || r.chance(15) {
 		if own := special[kind]; own != nil && (r.chance(60) || leaves[kind] == nil) {
-			return node{template: pick(r, own...)}
+			return node{template: r.spelling(pick(r, own...))}
 		}
 		if special != nil {
 			// No claims in the user environment, except to see that they are refused.
@@ -152,9 +153,9 @@ func (r *random) expression(kind string, depth int, special map[string][]string)
 			}
 			return node{template: "true"}
 		}
-		return node{template: pick(r, leaves[kind]...)}
+		return node{template: r.spelling(pick(r, leaves[kind]...))}
 	}
-	form := pick(r, shapes...)
+	form := r.spelling(pick(r, shapes...))
 	var out node
 	out.template = childPattern.ReplaceAllStringFunc(form, func(place string) string {
 		child := strings.Trim(place, "‹›")
@@ -167,6 +168,48 @@ func (r *random) expression(kind string, depth int, special map[string][]string)
 	return out
 }
 
+var (
+	globalName   = regexp.MustCompile(`(^|[^\w."'.])(claims|user)\b`)
+	functionName = regexp.MustCompile(`^\w+(\.\w+)?\(`)
+	variableName = regexp.MustCompile(`\bx\b`)
+)
+
+// spelling now and then writes a template in another way: with leading dots, or with another name for what it binds.
+func (r *random) spelling(template string) string {
+	switch {
+	case r.chance(3):
+		return globalName.ReplaceAllString(template, "$1.$2")
+	case r.chance(3) && functionName.MatchString(template):
+		return "." + template
+	case r.chance(4) && (strings.Contains(template, "(x, ") || strings.Contains(template, ", x, ")):
+		name := pick(r, "__result__", "claims", "user", ".x", ".claims", "_")
+		if r.chance(50) {
+			// Only where it is bound.
+			return strings.Replace(strings.Replace(template, "(x, ", "("+name+", ", 1), ", x, ", ", "+name+", ", 1)
+		}
+		return variableName.ReplaceAllString(template, name)
+	}
+	return template
+}
+
+// deep is a chain or a nesting near the limits of the parser, of a type that is mostly what is wanted.
+func (r *random) deep(kind string) node {
+	shapes := [][3]string{
+		{"", "1", "+1"}, {"", "1", "*1"}, {"", "1", "+1*1"}, {"", "1", "-(1)"}, {"(", "1", "+1)"}, {"(1+", "1", ")"}, {"-(", "1", ")"}, {"dyn(", "1", ")"}, {"true?1:", "1", ""}, {"[1].map(x, ", "1", ")"},
+		{"", "claims", ".a"}, {"", "claims.l", "[0]"}, {"", "claims", ".?a"}, {"", "claims.l", "[?0]"}, {"claims.l[", "0", "]"}, {"(", "claims", ").a"}, {"[", "claims.sub", "]"}, {`{"a": `, "claims.sub", "}"},
+	}
+	switch kind {
+	case "bool":
+		shapes = [][3]string{{"", "true", "==true"}, {"", "true", " in [true]"}, {"(", "true", ")"}, {"!(", "true", ")"}, {"(true==", "true", ")"}, {"(", "true", "!=false)"}, {"(true||", "claims.b", ")"}, {"(true&&", "claims.b", ")"}, {"[1].all(x, ", "true", ")"}, {"true?true:", "claims.b", ""}}
+	case "string":
+		shapes = [][3]string{{"", `"a"`, ".trim()"}, {"", "claims.sub", `.replace("a", "b")`}, {"", `"a"`, `+"a"`}, {"(", "claims.sub", ")"}, {"string(", "claims.sub", ")"}, {"(", `"a"`, `+claims.sub)`}, {`("a"+`, "claims.sub", ")"}, {"(", "claims.sub", ").trim()"}, {"[", "claims.sub", "][0]"}}
+	}
+	shape := pick(r, shapes...)
+	count := pick(r, 250, 250, 125, 83) - 3 + r.IntN(6)
+	text := strings.Repeat(shape[0], count) + shape[1] + strings.Repeat(shape[2], count)
+	return node{template: pick(r, "{}", "{}", "({})", "[{}]", "dyn({})", "{} == 1", "1 == {}", "true ? 1 : {}", "!{}", "claims.l[{}]"), children: []node{{template: text}}}
+}
+
 func celTree(r *random) any {
 	kind := pick(r, "bool", "bool", "int", "string", "strings", "any", "double", "uint", "bytes", "ints", "map", "optional", "duration", "timestamp")
 	tree := map[string]any{}
@@ -176,6 +219,9 @@ func celTree(r *random) any {
 	} else {
 		tree["claims"] = r.claims()
 		tree["expr"] = r.expression(kind, 1+r.IntN(4), nil)
+		if r.IntN(200) == 0 { // they take long
+			tree["expr"] = r.deep(kind)
+		}
 	}
 	if r.chance(30) {
 		tree["rule"] = true

@@ -8,7 +8,12 @@ import (
 // dump prints questions as lines, for whoever wants to look at them or feed them elsewhere.
 func dump(settings settings, generator generator) error {
 	for index := range settings.count {
-		input, ok := generator.render(generator.tree(newRandom(settings.seed, index)))
+		tree := generator.tree(newRandom(settings.seed, index))
+		if settings.trees {
+			fmt.Println(text(tree))
+			continue
+		}
+		input, ok := generator.render(tree)
 		if !ok {
 			return fmt.Errorf("question %d of seed %d does not render", index, settings.seed)
 		}

@@ -9,8 +9,8 @@ func execOutputTree(r *random) any {
 	}
 	if r.chance(30) {
 		made := material()
-		status["clientCertificateData"] = pick[any](r, made.certificate, made.certificate, made.certificate+made.certificate, "x", "", nil)
-		status["clientKeyData"] = pick[any](r, made.key, made.key, made.certificate, "x", "", nil)
+		status["clientCertificateData"] = pick[any](r, made.certificate, made.certificate, made.certificate+made.certificate, r.oddPEM(made.certificate), "x", "", nil)
+		status["clientKeyData"] = pick[any](r, made.key, made.key, r.oddPEM(made.key), made.certificate, "x", "", nil)
 	}
 	credential := map[string]any{
 		"apiVersion": pick(r, configured, configured, configured, configured, configured, configured, configured, "client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1alpha1", "v1"),

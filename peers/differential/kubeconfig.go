@@ -120,13 +120,13 @@ func (r *random) cluster() map[string]any {
 			out[name] = pick(r, values...)
 		}
 	}
-	add(15, "certificate-authority", "ca.crt", "ca.crt", "../ca.crt", "/nonexistent/ca", "")
-	add(12, "certificate-authority-data", base64Text(material().certificate), base64Text(material().certificate), "eA==", "")
+	add(15, "certificate-authority", "ca.crt", "ca.crt", "ca.crt", "../ca.crt", "/nonexistent/ca", "", "sub", ".")
+	add(12, "certificate-authority-data", base64Text(material().certificate), base64Text(material().certificate), base64Text(r.oddPEM(material().certificate)), "eA==", "")
 	add(12, "insecure-skip-tls-verify", true, true, false)
 	add(1, "certificate-authority-data", "!", 5)
 	add(1, "insecure-skip-tls-verify", "true")
 	add(15, "tls-server-name", "h.example", "")
-	add(15, "proxy-url", "http://p:3128", "socks5://p", "ftp://p", "p", "http://u:secret@p", "")
+	add(15, "proxy-url", "http://p:3128", "socks5://p", "ftp://p", "p", "http://u:secret@p", "", "HTTP://p", "Socks5://p:1", "FTP://p", "http:p")
 	add(10, "disable-compression", true, false)
 	if r.chance(15) {
 		out["extensions"] = r.extensions()
@@ -157,9 +157,9 @@ func (r *random) authInfo() map[string]any {
 		case 3:
 			out["username"], out["password"] = pick(r, "u", ""), pick(r, "p", "")
 		case 4:
-			out["client-certificate"], out["client-key"] = pick(r, "c.crt", "../c.crt", ""), pick(r, "c.key", "../c.key", "")
+			out["client-certificate"], out["client-key"] = pick(r, "c.crt", "c.crt", "../c.crt", "", "sub"), pick(r, "c.key", "c.key", "../c.key", "", "sub")
 		case 5:
-			out["client-certificate-data"], out["client-key-data"] = pick[any](r, base64Text(made.certificate), "eA==", nil), pick[any](r, base64Text(made.key), "eA==", nil)
+			out["client-certificate-data"], out["client-key-data"] = pick[any](r, base64Text(made.certificate), base64Text(r.oddPEM(made.certificate)), "eA==", nil), pick[any](r, base64Text(made.key), base64Text(r.oddPEM(made.key)), "eA==", nil)
 		case 6:
 			out["exec"] = r.execUser()
 		case 7:
@@ -258,3 +258,36 @@ var material = sync.OnceValue(func() pemPair {
 })
 
 func base64Text(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+
+// oddPEM writes a block in a way that only some readers accept.
+func (r *random) oddPEM(text string) string {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	first, last := lines[0], lines[len(lines)-1]
+	content := lines[1 : len(lines)-1]
+	switch r.IntN(12) {
+	case 0:
+		return "  " + strings.Join(lines, "\n  ") + "\n"
+	case 1:
+		return first + "\n  " + strings.Join(content, "\n\t") + "\n" + last + "\n"
+	case 2:
+		return " " + text
+	case 3:
+		return first + "\n" + strings.Join(content, "\n") + "\n " + last + "\n"
+	case 4:
+		return strings.ReplaceAll(text, "\n", pick(r, "\r\n", " \n", "\n\n", "\r", " "))
+	case 5:
+		return first + "\nName: value\n" + pick(r, "", "\n") + strings.Join(content, "\n") + "\n" + last + "\n"
+	case 6:
+		return pick(r, "text\n", "text ", "\ufeff", "\n\n", first+"\n", first+"\nAAAA\n", first+"\n!\n"+last+"\n") + text
+	case 7:
+		return strings.ReplaceAll(text, "-----BEGIN ", pick(r, "-----BEGIN X ", "----BEGIN ", "-----begin "))
+	case 8:
+		return first + "\n" + strings.Join(content, "\n") + "\n" + pick(r, "-----END KEY-----", last+" ", last+" x", "") + "\n"
+	case 9:
+		return first + "\n" + strings.Join(content, "") + "\n" + last
+	case 10:
+		return first + "\n" + strings.Join(content[1:], "\n") + "\n" + last + "\n"
+	default:
+		return text + pick(r, "text", text, first, last, "\x00")
+	}
+}

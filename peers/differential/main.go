@@ -28,6 +28,7 @@ type settings struct {
 	out        string
 	show       int
 	strict     bool
+	trees      bool
 }
 
 // Exit codes: disagreements are 1, a question that could not be put to the other side is 3.
@@ -54,6 +55,7 @@ func run(arguments []string) int {
 	flags.StringVar(&settings.out, "out", "", "directory for the shrunk lines")
 	onlyDump := flags.Bool("dump", false, "print the questions and ask nobody")
 	flags.BoolVar(&settings.strict, "strict", false, "compare also the cost and the words of the checker, which are informative (cel)")
+	flags.BoolVar(&settings.trees, "trees", false, "print the tree a question is made of, of shrunk questions beside it")
 	flags.IntVar(&settings.show, "show", 10, "how many disagreements to shrink and print")
 	if flags.Parse(arguments) != nil {
 		return exitUsage

@@ -32,6 +32,7 @@ var generators = map[string]generator{
 	"exec-info":      {execInfoTree, asItIs},
 	"image-keyring":  {imageKeyringTree, renderKeyring},
 	"image-response": {imageResponseTree, renderImageResponse},
+	"tls-verify":     {tlsVerifyTree, renderTLS},
 }
 
 // asItIs is for trees that are lines already.
@@ -53,6 +54,7 @@ type findings struct {
 type shrunk struct {
 	line       []byte
 	difference string
+	tree       any
 }
 
 const batchSize = 1000
@@ -154,12 +156,16 @@ func (q *question) line(settings settings) shrunk {
 	if err != nil {
 		text = []byte(err.Error())
 	}
-	return shrunk{text, q.difference}
+	return shrunk{text, q.difference, q.tree}
 }
 
 func (f findings) report(settings settings, took time.Duration) error {
 	for _, small := range f.shown {
-		fmt.Printf("%s\n%s\n\n", small.difference, small.line)
+		fmt.Printf("%s\n%s\n", small.difference, small.line)
+		if settings.trees {
+			fmt.Printf("made of %s\n", text(small.tree))
+		}
+		fmt.Println()
 	}
 	for _, input := range f.panicked[:min(len(f.panicked), 3)] {
 		fmt.Printf("the reference panics: %s\n\n", input)

@@ -1,23 +1,25 @@
 //! The request path of a token: one short function per stage, in kube-apiserver's order.
 
+use std::fmt;
 use std::sync::Arc;
 
-use navicert_types::Timestamp;
+use tokio::sync::Notify;
 
 use crate::config::{CompiledAuthenticator, CompiledConfig, CompiledIssuer};
-use crate::explain::{AuthnStep, StepObserver};
+use crate::decision::{self, AuthnDecision, TokenDetails};
 use crate::issuers::Issuers;
-use crate::jwks::{KeySource, KeysUnavailable, RefreshReason, RefreshResult};
+use crate::jwks::{JwksContext, KeySource, RefreshResult};
 use crate::jwt::claims::UnverifiedClaims;
 use crate::jwt::compact::{RawToken, TokenPart};
-use crate::jwt::header::{self, Header};
-use crate::jwt::{JwsAlgorithmSet, VerifiedClaims, signature};
+use crate::jwt::{JwsAlgorithmSet, VerifiedClaims};
+use crate::mapping;
 use crate::mapping::distributed::{self, DistributedClaimRef, DistributedClaimResolver, FetchedClaim};
-use crate::mapping::{self, AuthenticatedUser, Interrupt};
-use crate::outcome::{AuthnOutcome, NoOpinion, Refusal, Rejection};
+use crate::model::outcome::{AuthnOutcome, NoOpinion, Refusal, Rejection};
+use crate::model::{AuthenticatedUser, AuthnRequest, AuthnStep};
 use crate::profile::{AuthnProfile, Hardening};
 use crate::revocation::Revocations;
 use crate::token_cache::CacheValidity;
+use crate::verifier::{TokenParts, TokenVerifier, VerifyToken, refresh};
 
 /// All authenticators of a configuration, each with its issuer's keys.
 #[derive(Debug)]
@@ -25,6 +27,7 @@ pub struct Authenticators {
     issuers: Issuers,
     profile: AuthnProfile,
     revocations: Arc<Revocations>,
+    prefetched: PrefetchedClaims,
 }
 
 /// One issuer's authenticator.
@@ -37,54 +40,26 @@ pub(crate) struct Authenticator {
     distributed: Option<Arc<DistributedClaimResolver>>,
 }
 
-/// A request to authenticate one token.
-#[derive(Clone, Copy)]
-pub struct AuthnRequest<'q> {
-    /// The token.
-    pub token: &'q str,
-    /// The current time.
-    pub now: Timestamp,
-    /// Polled while an expression runs; returning `true` stops it.
-    // H6
-    pub interrupt: Interrupt<'q>,
-    /// Notified of every step that passed, for explanations.
-    pub observer: Option<&'q dyn StepObserver>,
-}
-
-impl<'q> AuthnRequest<'q> {
-    /// A request without an observer or an interrupt.
-    pub fn new(token: &'q str, now: Timestamp) -> Self {
-        AuthnRequest { token, now, interrupt: None, observer: None }
-    }
-
-    /// Notifies the observer that a step passed.
-    pub(crate) fn passed(&self, step: AuthnStep) {
-        if let Some(observer) = self.observer {
-            observer.passed(step);
-        }
-    }
-}
-
 /// How often an attempt may be repeated because the keys were replaced while it ran.
 const MAX_GENERATION_RETRIES: u32 = 4;
 
 /// A decision that was not taken from the cache.
 #[derive(Debug)]
 pub(crate) struct FreshDecision {
-    pub(crate) outcome: AuthnOutcome,
+    pub(crate) decision: AuthnDecision,
     /// How long an accepted token may be cached.
     pub(crate) validity: Option<CacheValidity>,
-    /// The authenticator of the token's issuer.
-    pub(crate) authenticator: Option<Arc<Authenticator>>,
 }
 
 /// The result of one attempt with the keys and claims at hand.
-struct Attempt<'s> {
+struct Attempt<'s, T> {
     authenticator: &'s Arc<Authenticator>,
     /// Version of the keys, read before any of them was tried.
     version: u64,
-    /// The user, and the token's expiry in seconds since 1970.
-    result: Result<(AuthenticatedUser, i64), AttemptError>,
+    /// The user, and what the caller reads from the verified claims.
+    result: Result<(AuthenticatedUser, T), AttemptError>,
+    /// The `jti` of a token that is not accepted.
+    jti: Option<String>,
 }
 
 /// Why an attempt did not produce a user.
@@ -108,6 +83,30 @@ impl From<AttemptError> for Refusal {
                 Refusal::Distributed("the groups are a distributed claim, and no fetcher is configured")
             }
         }
+    }
+}
+
+/// Distributed claims that were fetched before a token is evaluated.
+#[derive(Default)]
+struct PrefetchedClaims {
+    claims: Vec<FetchedClaim>,
+    /// Why a claim could not be fetched.
+    failure: Option<Refusal>,
+}
+
+impl PrefetchedClaims {
+    fn refusal(&self, stop: AttemptError) -> Refusal {
+        match (stop, &self.failure) {
+            (AttemptError::NeedsDistributedClaim(_), Some(failure)) => failure.clone(),
+            (stop, _) => stop.into(),
+        }
+    }
+}
+
+/// Without values: they are claims.
+impl fmt::Debug for PrefetchedClaims {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PrefetchedClaims").field("claims", &self.claims.len()).finish_non_exhaustive()
     }
 }
 
@@ -137,7 +136,25 @@ impl Authenticators {
             let algorithms = narrowed.unwrap_or(JwsAlgorithmSet::ALL);
             Authenticator { configuration, keys, algorithms, distributed }
         });
-        Authenticators { issuers: Issuers::new(authenticators), profile, revocations: Arc::default() }
+        Authenticators {
+            issuers: Issuers::new(authenticators),
+            profile,
+            revocations: Arc::default(),
+            prefetched: PrefetchedClaims::default(),
+        }
+    }
+
+    /// Creates authenticators that can also fetch distributed claims, with the HTTP client of `context`.
+    pub fn with_fetch(
+        compiled: CompiledConfig,
+        keys: impl Fn(&CompiledIssuer) -> Arc<dyn KeySource>,
+        context: &JwksContext,
+    ) -> Self {
+        let changed = Arc::new(Notify::new());
+        Authenticators::with_distributed(compiled, |configuration| {
+            let resolver = DistributedClaimResolver::new(context.clone(), Arc::clone(&changed));
+            (keys(&configuration.issuer), Some(Arc::new(resolver)))
+        })
     }
 
     /// Rejects tokens that this list revokes.
@@ -149,44 +166,80 @@ impl Authenticators {
 
     /// Authenticates a token with the keys and claims at hand, without any request.
     pub fn authenticate(&self, request: &AuthnRequest<'_>) -> AuthnOutcome {
-        match self.attempt(request, &[]) {
-            Ok(Attempt { result: Ok((user, _)), .. }) => AuthnOutcome::Authenticated(Arc::new(user)),
-            Ok(Attempt { result: Err(stop), authenticator, .. }) => rejected(authenticator, stop.into()),
+        match self.attempt(request, &self.prefetched.claims, |_| ()) {
+            Ok(Attempt { result: Ok((user, ())), .. }) => AuthnOutcome::Authenticated(Arc::new(user)),
+            Ok(Attempt { result: Err(stop), authenticator, .. }) => {
+                rejected(authenticator, self.prefetched.refusal(stop))
+            }
             Err(no_opinion) => AuthnOutcome::NoOpinion(no_opinion),
         }
     }
 
     /// Authenticates a token; fetches newer keys and distributed claims where needed.
     pub async fn authenticate_and_fetch(&self, request: &AuthnRequest<'_>) -> AuthnOutcome {
-        self.decide(request).await.outcome
+        self.decide(request).await.decision.outcome
+    }
+
+    /// Fetches the distributed claims that a token needs, so that [`Authenticators::authenticate`] decides on it as a server
+    /// that has been running for a while.
+    pub async fn prefetch(&mut self, request: &AuthnRequest<'_>) {
+        let request = AuthnRequest { observer: None, ..*request };
+        let mut claims = Vec::new();
+        let mut decided = self.decide_with(&request, &mut claims).await;
+        // Servers discover the issuer of a claim in the background, and accept the next token with such a claim.
+        let sources = self.iter().filter_map(|one| one.distributed()).flat_map(|one| one.refreshers());
+        let undiscovered: Vec<_> = sources.filter(|refresher| !refresher.health().is_ready).collect();
+        if !undiscovered.is_empty() {
+            for refresher in undiscovered {
+                refresher.run_due().await;
+            }
+            claims.clear();
+            decided = self.decide_with(&request, &mut claims).await;
+        }
+        let failure = match decided.decision.outcome {
+            AuthnOutcome::Rejected(rejection) if matches!(rejection.refusal, Refusal::Distributed(_)) => {
+                Some(rejection.refusal)
+            }
+            _ => None,
+        };
+        self.prefetched = PrefetchedClaims { claims, failure };
     }
 
     /// Attempts to authenticate, and repeats the attempt after newer keys or a missing claim have been fetched.
     pub(crate) async fn decide(&self, request: &AuthnRequest<'_>) -> FreshDecision {
-        let (mut fetched, mut has_refreshed, mut generation_retries) = (Vec::new(), false, 0);
+        self.decide_with(request, &mut Vec::new()).await
+    }
+
+    async fn decide_with(
+        &self,
+        request: &AuthnRequest<'_>,
+        fetched: &mut Vec<FetchedClaim>,
+    ) -> FreshDecision {
+        let (mut has_refreshed, mut generation_retries) = (false, 0);
         loop {
-            let attempt = match self.attempt(request, &fetched) {
+            let attempt = match self.attempt(request, fetched, TokenDetails::from_verified) {
                 Ok(attempt) => attempt,
                 Err(no_opinion) => {
-                    let outcome = AuthnOutcome::NoOpinion(no_opinion);
-                    return FreshDecision { outcome, validity: None, authenticator: None };
+                    let decision = AuthnDecision::without_issuer(AuthnOutcome::NoOpinion(no_opinion));
+                    return FreshDecision { decision, validity: None };
                 }
             };
             let authenticator = attempt.authenticator;
-            let found = Some(Arc::clone(authenticator));
-            let refused = |refusal| FreshDecision {
-                outcome: rejected(authenticator, refusal),
-                validity: None,
-                authenticator: Some(Arc::clone(authenticator)),
-            };
             let stop = match attempt.result {
-                Ok((user, expires)) => {
+                Ok((user, token)) => {
                     let keys = Arc::clone(&authenticator.keys);
-                    let validity = CacheValidity { expires, keys, version: attempt.version };
+                    let validity = CacheValidity { keys, version: attempt.version };
                     let outcome = AuthnOutcome::Authenticated(Arc::new(user));
-                    return FreshDecision { outcome, validity: Some(validity), authenticator: found };
+                    let decision = AuthnDecision::new(outcome, authenticator, token);
+                    return FreshDecision { decision, validity: Some(validity) };
                 }
                 Err(stop) => stop,
+            };
+            let jti = attempt.jti;
+            let refused = |refusal| {
+                let token = TokenDetails::from_rejected(jti);
+                let decision = AuthnDecision::new(rejected(authenticator, refusal), authenticator, token);
+                FreshDecision { decision, validity: None }
             };
             let refusal = match (stop, &authenticator.distributed) {
                 (AttemptError::Refused(refusal), _) if !has_refreshed => {
@@ -204,14 +257,15 @@ impl Authenticators {
                     }
                 }
                 (AttemptError::NeedsDistributedClaim(claim_ref), Some(distributed))
-                    if !is_fetched(&fetched, &claim_ref) =>
+                    if !is_fetched(fetched, &claim_ref) =>
                 {
-                    let found = distributed.resolve(&claim_ref, authenticator, request, &self.profile).await;
+                    let found =
+                        distributed.resolve(&claim_ref, &**authenticator, request, &self.profile).await;
                     let value = match found {
                         Ok(found) => Ok(found.value),
                         // Only expressions that use the claim fail; another operand may not need it (S181).
-                        Err(refusal) if claim_ref.is_lazy => Err(refusal.to_string()),
-                        Err(refusal) => return refused(refusal),
+                        Err(why) if claim_ref.is_lazy => Err(why),
+                        Err(why) => return refused(Refusal::Distributed(why)),
                     };
                     fetched.push(FetchedClaim { claim: claim_ref.claim().to_owned(), value });
                     continue;
@@ -223,11 +277,12 @@ impl Authenticators {
     }
 
     /// Parses the token, finds the authenticator of its issuer and runs it.
-    fn attempt<'s>(
+    fn attempt<'s, T>(
         &'s self,
         request: &AuthnRequest<'_>,
         fetched: &[FetchedClaim],
-    ) -> Result<Attempt<'s>, NoOpinion> {
+        read: fn(&VerifiedClaims<'_>) -> T,
+    ) -> Result<Attempt<'s, T>, NoOpinion> {
         let token = RawToken::new(request.token)?;
         request.passed(AuthnStep::Compact);
         let payload = token.payload()?;
@@ -235,23 +290,27 @@ impl Authenticators {
         request.passed(AuthnStep::Payload);
         let authenticator = self.issuers.find(claims.issuer()).ok_or(NoOpinion::UnknownIssuer)?;
         if let Some(observer) = request.observer {
-            observer.routed(&authenticator.configuration);
+            let several_audiences = authenticator.configuration.issuer.audiences.len() > 1;
+            observer.routed(&authenticator.configuration.path, several_audiences);
         }
         request.passed(AuthnStep::Routing);
         let version = authenticator.keys.version();
-        let result = self.verify_and_map(authenticator, (&token, &payload, claims), request, fetched);
-        Ok(Attempt { authenticator, version, result })
+        let jti = claims.claim("jti");
+        let result = self.verify_and_map(authenticator, (&token, &payload, claims), request, fetched, read);
+        let jti = if result.is_err() { decision::jti(jti) } else { None };
+        Ok(Attempt { authenticator, version, result, jti })
     }
 
     /// Verifies and maps in kube-apiserver's order.
     // S123, S131
-    fn verify_and_map<'p>(
+    fn verify_and_map<'p, T>(
         &self,
         authenticator: &Authenticator,
         (token, payload, claims): (&RawToken<'_>, &'p TokenPart, UnverifiedClaims<'p>),
         request: &AuthnRequest<'_>,
         fetched: &'p [FetchedClaim],
-    ) -> Result<(AuthenticatedUser, i64), AttemptError> {
+        read: fn(&VerifiedClaims<'_>) -> T,
+    ) -> Result<(AuthenticatedUser, T), AttemptError> {
         let (configuration, profile) = (&authenticator.configuration, &self.profile);
         let mut verified = authenticator.verify(token, payload, claims, request, profile)?;
         if !self.revocations.is_empty() {
@@ -271,12 +330,17 @@ impl Authenticators {
         request.passed(AuthnStep::Distributed);
         let claim_refs = distributed::lazy_claim_refs(configuration, &verified, fetched);
         match mapping::user(configuration, &verified, &claim_refs, request, profile) {
-            Ok(user) => Ok((user, verified.expires())),
-            Err(refusal) => match distributed::missing_claim(claim_refs, &refusal) {
+            Ok(user) => Ok((user, read(&verified))),
+            Err(refusal) => match distributed::missing_claim(configuration, claim_refs, &refusal) {
                 Some(wanted) => Err(AttemptError::NeedsDistributedClaim(Box::new(wanted))),
                 None => Err(refusal.into()),
             },
         }
+    }
+
+    /// The rules that apply.
+    pub(crate) fn profile(&self) -> &AuthnProfile {
+        &self.profile
     }
 
     /// Every authenticator.
@@ -316,67 +380,23 @@ impl Authenticator {
     }
 }
 
-/// Verifies tokens of one issuer.
-#[derive(Clone, Copy)]
-pub(crate) struct TokenVerifier<'v> {
-    pub(crate) issuer: &'v CompiledIssuer,
-    pub(crate) keys: &'v dyn KeySource,
-    pub(crate) algorithms: JwsAlgorithmSet,
-}
+impl VerifyToken for Authenticator {
+    fn configuration(&self) -> &CompiledAuthenticator {
+        &self.configuration
+    }
 
-impl TokenVerifier<'_> {
-    /// Checks claims, header and signature of a token.
-    pub(crate) fn verify<'p>(
+    fn key_source(&self) -> &Arc<dyn KeySource> {
+        &self.keys
+    }
+
+    fn verify_token<'p>(
         &self,
-        (token, payload, claims): (&RawToken<'_>, &'p TokenPart, UnverifiedClaims<'p>),
+        (issuer, keys): (&CompiledIssuer, &dyn KeySource),
+        token: TokenParts<'_, 'p>,
         request: &AuthnRequest<'_>,
         profile: &AuthnProfile,
     ) -> Result<VerifiedClaims<'p>, Refusal> {
-        check_token_size(token, profile)?;
-        let keys = self.keys.current();
-        if keys.as_ref().is_err_and(|why| *why == KeysUnavailable::NotReady) {
-            return Err(Refusal::NotReady);
-        }
-        request.passed(AuthnStep::Readiness);
-        let checked = claims.check(&self.issuer.url, &self.issuer.audiences, request, profile)?;
-        let mut header_part = TokenPart::CANONICAL;
-        let remembered = keys.as_ref().ok().and_then(|keys| keys.remembered(token.header_text()));
-        let header = match remembered.filter(|header| self.algorithms.contains(header.algorithm)) {
-            Some(header) => header,
-            None => {
-                header_part = token.header().ok_or(Refusal::Malformed("the header is not base64url"))?;
-                Header::read(&header_part.bytes, self.algorithms, profile)?
-            }
-        };
-        request.passed(AuthnStep::Header);
-        let keys = keys.as_ref().map_err(|why| Refusal::Keys(why.to_string()))?;
-        let verified =
-            signature::verify(token, (&header, &header_part), payload, (claims, &checked), keys, profile)?;
-        request.passed(AuthnStep::Signature);
-        if !checked.audience_matches {
-            return Err(Refusal::Audience);
-        }
-        if self.issuer.audiences.len() > 1 {
-            request.passed(AuthnStep::Audience);
-        }
-        Ok(verified)
-    }
-}
-
-/// Requests newer keys if they could change the refusal.
-pub(crate) async fn refresh(
-    keys: &dyn KeySource,
-    tried: u64,
-    token: &str,
-    refusal: &Refusal,
-) -> RefreshResult {
-    match refusal {
-        Refusal::UnknownKey => match header::kid(token) {
-            Some(kid) => keys.refresh(RefreshReason::Kid(&kid), tried).await,
-            None => RefreshResult::Unchanged,
-        },
-        Refusal::Signature => keys.refresh(RefreshReason::Signature, tried).await,
-        _ => RefreshResult::Unchanged,
+        TokenVerifier { issuer, keys, algorithms: self.algorithms }.verify(token, request, profile)
     }
 }
 
@@ -387,14 +407,6 @@ fn is_fetched(fetched: &[FetchedClaim], claim_ref: &DistributedClaimRef) -> bool
 fn rejected(authenticator: &Authenticator, refusal: Refusal) -> AuthnOutcome {
     let authenticator = authenticator.configuration.path.clone();
     AuthnOutcome::Rejected(Box::new(Rejection { authenticator, refusal }))
-}
-
-fn check_token_size(token: &RawToken<'_>, profile: &AuthnProfile) -> Result<(), Refusal> {
-    let (text, header) = token.lengths();
-    if text > profile.limits.token || header > profile.limits.header {
-        return Err(Refusal::TooLarge("the token is too long"));
-    }
-    Ok(())
 }
 
 const _: () = {

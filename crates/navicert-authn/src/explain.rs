@@ -5,157 +5,23 @@ mod hints;
 mod key_errors;
 mod log;
 mod masked;
+mod token_text;
 
 use std::sync::Mutex;
 
-use navicert_cel::Traced;
 use navicert_cel::kubernetes::render;
+use navicert_cel::{EvalErrorKind, Traced, Untrusted};
 use navicert_types::FieldPath;
 
-use crate::authenticator::{Authenticators, AuthnRequest};
-use crate::config::{CompiledAuthenticator, CompiledExpression, CompiledIssuer};
-use crate::outcome::{AuthnOutcome, Refusal, redact_values};
+use crate::authenticator::Authenticators;
+use crate::config::CompiledIssuer;
+use crate::model::AuthnRequest;
+use crate::model::outcome::{AuthnOutcome, Refusal};
 use crate::profile::{AuthnProfile, Hardening};
 
-pub use log::log_line;
+pub use crate::model::{AuthnStep, StepObserver, StepOutcome};
+pub use log::upstream_decision;
 pub use masked::Masked;
-
-/// Observes the authentication of a token.
-pub trait StepObserver: Sync {
-    /// A step passed.
-    fn passed(&self, step: AuthnStep);
-
-    /// The token belongs to this authenticator.
-    fn routed(&self, authenticator: &CompiledAuthenticator);
-
-    /// An expression was evaluated, with its subexpressions in the order of evaluation.
-    fn evaluated(&self, expression: &CompiledExpression, parts: &[Traced<'_>]);
-}
-
-/// The authentication steps, in order.
-///
-/// With several audiences configured, [`AuthnStep::Audience`] comes after [`AuthnStep::Signature`].
-// S123, S131
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "see `Step::title`")]
-pub enum AuthnStep {
-    Compact,
-    Payload,
-    Routing,
-    Readiness,
-    ClaimTypes,
-    Audience,
-    Expiry,
-    NotBefore,
-    Header,
-    Signature,
-    /// Only with a revocation list.
-    Revocation,
-    Distributed,
-    Username,
-    Groups,
-    Uid,
-    Extra,
-    RequiredClaims,
-    ClaimRules,
-    UserRules,
-    Identity,
-}
-
-impl AuthnStep {
-    /// The steps in order, for one audience or for several.
-    pub fn order(several_audiences: bool) -> Vec<AuthnStep> {
-        let mut order = vec![
-            AuthnStep::Compact,
-            AuthnStep::Payload,
-            AuthnStep::Routing,
-            AuthnStep::Readiness,
-            AuthnStep::ClaimTypes,
-            AuthnStep::Audience,
-            AuthnStep::Expiry,
-            AuthnStep::NotBefore,
-            AuthnStep::Header,
-            AuthnStep::Signature,
-            AuthnStep::Revocation,
-            AuthnStep::Distributed,
-            AuthnStep::Username,
-            AuthnStep::Groups,
-            AuthnStep::Uid,
-            AuthnStep::Extra,
-            AuthnStep::RequiredClaims,
-            AuthnStep::ClaimRules,
-            AuthnStep::UserRules,
-            AuthnStep::Identity,
-        ];
-        if several_audiences {
-            order.retain(|step| *step != AuthnStep::Audience);
-            let after =
-                order.iter().position(|step| *step == AuthnStep::Signature).map_or(0, |index| index + 1);
-            order.insert(after, AuthnStep::Audience);
-        }
-        order
-    }
-
-    /// What the step checks.
-    pub fn title(self) -> &'static str {
-        match self {
-            AuthnStep::Compact => "the token is a JWT in compact form",
-            AuthnStep::Payload => "the payload is valid and names an issuer",
-            AuthnStep::Routing => "an authenticator is configured for the issuer",
-            AuthnStep::Readiness => "the issuer's keys are available",
-            AuthnStep::ClaimTypes => "registered claims have the right types",
-            AuthnStep::Audience => "the audience is accepted",
-            AuthnStep::Expiry => "the token has not expired",
-            AuthnStep::NotBefore => "the token is already valid",
-            AuthnStep::Header => "the header is valid and its algorithm is allowed",
-            AuthnStep::Signature => "the signature is valid",
-            AuthnStep::Revocation => "the token has not been revoked",
-            AuthnStep::Distributed => "no distributed claim is missing",
-            AuthnStep::Username => "the username is mapped",
-            AuthnStep::Groups => "the groups are mapped",
-            AuthnStep::Uid => "the UID is mapped",
-            AuthnStep::Extra => "the extra attributes are mapped",
-            AuthnStep::RequiredClaims => "required claims have their values",
-            AuthnStep::ClaimRules => "claim validation rules hold",
-            AuthnStep::UserRules => "user validation rules hold",
-            AuthnStep::Identity => "user name and groups are valid",
-        }
-    }
-
-    /// The configuration field that the step is about.
-    fn path(self, authenticator: &FieldPath) -> FieldPath {
-        let issuer = || authenticator.field("issuer");
-        let mapping = |name: &str| authenticator.field("claimMappings").field(name);
-        match self {
-            AuthnStep::Compact | AuthnStep::Payload => FieldPath::root(),
-            AuthnStep::Routing => issuer().field("url"),
-            AuthnStep::Audience => issuer().field("audiences"),
-            AuthnStep::Distributed | AuthnStep::Groups => mapping("groups"),
-            AuthnStep::Username => mapping("username"),
-            AuthnStep::Uid => mapping("uid"),
-            AuthnStep::Extra => mapping("extra"),
-            AuthnStep::RequiredClaims | AuthnStep::ClaimRules => authenticator.field("claimValidationRules"),
-            AuthnStep::UserRules => authenticator.field("userValidationRules"),
-            AuthnStep::Readiness
-            | AuthnStep::ClaimTypes
-            | AuthnStep::Expiry
-            | AuthnStep::NotBefore
-            | AuthnStep::Header => authenticator.clone(),
-            AuthnStep::Signature | AuthnStep::Revocation | AuthnStep::Identity => authenticator.clone(),
-        }
-    }
-}
-
-/// The outcome of a step.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StepOutcome {
-    /// The step passed.
-    Pass,
-    /// The step failed, and why.
-    Fail(String),
-    /// The step was not reached.
-    Skip,
-}
 
 /// One step and its outcome.
 #[derive(Clone, Debug)]
@@ -186,8 +52,8 @@ pub struct SubexpressionTrace {
     pub text: String,
     /// The type of its value; empty if evaluation failed.
     pub type_name: String,
-    /// Its value as JSON, or the error. Contains claim values: see [`SubexpressionTrace::describe`].
-    pub outcome: Result<String, String>,
+    /// Its value as JSON, or the error.
+    pub outcome: Result<Untrusted, EvalErrorKind>,
 }
 
 impl SubexpressionTrace {
@@ -195,10 +61,10 @@ impl SubexpressionTrace {
     pub fn describe(&self, show_values: bool) -> String {
         let is_comparison = self.type_name == "bool" && !is_plain_selection(&self.text);
         match &self.outcome {
-            Ok(value) if show_values || is_comparison => format!("is {value}"),
+            Ok(value) if show_values || is_comparison => format!("is {}", value.expose()),
             Ok(_) => format!("is of type {}", self.type_name),
-            Err(why) if show_values => format!("failed: {why}"),
-            Err(why) => format!("failed: {}", redact_values(why, &self.text)),
+            Err(kind) if show_values => format!("failed: {}", kind.exposed()),
+            Err(kind) => format!("failed: {kind}"),
         }
     }
 }
@@ -240,8 +106,8 @@ pub struct Explanation {
 pub enum UpstreamDecision {
     /// It accepts the token.
     Accepts,
-    /// It rejects the token with this log message.
-    Logs(Masked),
+    /// It rejects the token, with this log message; `None`: its exact words are not known.
+    Rejects(Option<Masked>),
     /// It rejects the configuration.
     RejectsConfiguration(String),
 }
@@ -271,8 +137,7 @@ pub fn diagnose(
 ) -> Result<Diagnosis, String> {
     let explanation = explain(&authenticators(profile)?, request);
     let kube = match authenticators(&AuthnProfile::KUBE) {
-        Ok(authenticators) => log_line(&authenticators, request, key_set)
-            .map_or(UpstreamDecision::Accepts, UpstreamDecision::Logs),
+        Ok(authenticators) => upstream_decision(&authenticators, request, key_set),
         Err(why) => UpstreamDecision::RejectsConfiguration(why),
     };
     let is_taken = matches!(explanation.outcome, AuthnOutcome::Authenticated(_));
@@ -350,34 +215,44 @@ impl StepObserver for StepRecorder {
         self.note(|record| record.passed.push(step));
     }
 
-    fn routed(&self, authenticator: &CompiledAuthenticator) {
+    fn routed(&self, authenticator: &FieldPath, several_audiences: bool) {
         self.note(|record| {
-            record.authenticator = Some(authenticator.path.clone());
-            record.several_audiences = authenticator.issuer.audiences.len() > 1;
+            record.authenticator = Some(authenticator.clone());
+            record.several_audiences = several_audiences;
         });
     }
 
-    fn evaluated(&self, expression: &CompiledExpression, parts: &[Traced<'_>]) {
+    fn evaluated(&self, path: &FieldPath, expression: &str, parts: &[Traced<'_>]) {
         let part = |traced: &Traced<'_>| {
             let (start, end) = (traced.span.start as usize, traced.span.end as usize);
-            let text = expression.text.get(start..end).unwrap_or_default().to_owned();
+            let text = expression.get(start..end).unwrap_or_default().to_owned();
             let type_name = traced.outcome.as_ref().map_or("", |value| value.type_name()).to_owned();
             let outcome = traced.outcome.as_ref().map_err(Clone::clone).map(|value| {
-                render::value(value).map_or_else(|| value.type_name().to_owned(), |json| json.to_string())
+                let json = render::value(value);
+                Untrusted::new(json.map_or_else(|| value.type_name().to_owned(), |json| json.to_string()))
             });
             SubexpressionTrace { text, type_name, outcome }
         };
         let evaluated = ExpressionTrace {
-            path: expression.path.clone(),
-            text: expression.text.clone(),
-            parts: parts
-                .iter()
+            path: path.clone(),
+            text: expression.to_owned(),
+            parts: shortened(parts)
                 .map(part)
-                .filter(|part| !is_plain(&part.text) || part.text == expression.text)
+                .filter(|part| !is_plain(&part.text) || part.text == expression)
                 .collect(),
         };
         self.note(|record| record.expressions.push(evaluated));
     }
+}
+
+/// Maximum number of evaluated subexpressions that an explanation holds of one expression.
+const MAX_TRACED_PARTS: usize = 200;
+
+/// The first parts, and the last one, which is the whole expression. A loop that reaches the cost limit evaluates hundreds of
+/// thousands, each with its value.
+fn shortened<'p, 'v>(parts: &'p [Traced<'v>]) -> impl Iterator<Item = &'p Traced<'v>> {
+    let last = parts.len().saturating_sub(1);
+    parts.iter().take(last.min(MAX_TRACED_PARTS)).chain(parts.last())
 }
 
 #[cfg(test)]

@@ -95,22 +95,36 @@ pub enum KeysUnavailable {
 /// Keys that never change: from a file, or from a test.
 // S171
 #[derive(Clone, Debug)]
-pub struct StaticKeys(Result<Arc<KeySet>, KeysUnavailable>);
+pub struct StaticKeys {
+    keys: Result<Arc<KeySet>, KeysUnavailable>,
+    address: Option<String>,
+}
 
 impl StaticKeys {
     /// These keys.
     pub fn new(keys: KeySet) -> Self {
-        StaticKeys(Ok(Arc::new(keys)))
+        StaticKeys { keys: Ok(Arc::new(keys)), address: None }
     }
 
     /// No keys, for this reason.
     pub fn unavailable(why: KeysUnavailable) -> Self {
-        StaticKeys(Err(why))
+        StaticKeys { keys: Err(why), address: None }
+    }
+
+    /// Sets the URL that the keys come from.
+    #[must_use]
+    pub fn with_address(mut self, url: &str) -> Self {
+        self.address = Some(url.to_owned());
+        self
     }
 }
 
 impl KeySource for StaticKeys {
     fn current(&self) -> Result<Arc<KeySet>, KeysUnavailable> {
-        self.0.clone()
+        self.keys.clone()
+    }
+
+    fn address(&self) -> Option<String> {
+        self.address.clone()
     }
 }

@@ -1,7 +1,6 @@
 //! Tokens, before and after verification:
 //! `compact` (text) → `claims` (unverified: for routing and cheap checks) → `header` → `signature` → [`VerifiedClaims`].
 
-pub(crate) mod algorithm;
 pub(crate) mod claims;
 pub(crate) mod compact;
 pub(crate) mod header;
@@ -10,65 +9,62 @@ pub(crate) mod registered_claim;
 mod seconds;
 pub(crate) mod signature;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde_json::Value;
-
-pub use algorithm::{JwsAlgorithm, JwsAlgorithmSet};
+pub use crate::model::{JwsAlgorithm, JwsAlgorithmSet};
 pub use claims::VerifiedClaims;
 
-/// The audiences that a token states. Unverified: call only for accepted tokens.
-pub fn audiences_of_verified(token: &str) -> Vec<String> {
-    match unverified_payload(token).as_ref().and_then(|claims| claims.get("aud")) {
-        Some(Value::String(one)) => vec![one.clone()],
-        Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
-        _ => Vec::new(),
+use claims::UnverifiedClaims;
+use compact::RawToken;
+
+/// When a token expires, according to the token itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatedExpiry {
+    /// At this time, in seconds since 1970.
+    At(i64),
+    /// The token has no `exp`.
+    Never,
+    /// The token cannot be read.
+    Unknown,
+}
+
+/// The expiry that a token states. For tokens that another server has verified; a token that was verified here has
+/// [`AuthnDecision::expires`](crate::AuthnDecision::expires).
+pub fn stated_expiry(token: &str) -> StatedExpiry {
+    let read = || {
+        let payload = RawToken::new(token).ok()?.payload().ok()?;
+        let claims = UnverifiedClaims::read(&payload.bytes).ok()?;
+        Some(claims.registered_as_go_reads_them()?.stated_expiry())
+    };
+    match read() {
+        Some(Some(seconds)) => StatedExpiry::At(seconds),
+        Some(None) => StatedExpiry::Never,
+        None => StatedExpiry::Unknown,
     }
-}
-
-/// The `jti` that a token states, verified or not, for hashed log fields.
-pub fn identifier(token: &str) -> Option<String> {
-    unverified_payload(token)?.get("jti")?.as_str().filter(|jti| !jti.is_empty()).map(str::to_owned)
-}
-
-fn unverified_payload(token: &str) -> Option<Value> {
-    let payload = URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
-    serde_json::from_slice(&payload).ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
     use super::*;
 
-    // S221
+    // S255: as the verifier reads it.
     #[test]
-    fn audience_is_a_string_or_a_list() {
+    fn stated_expiry_is_unknown_if_the_token_cannot_be_read() {
         for (claims, expected) in [
-            (r#"{"aud":"a"}"#, vec!["a"]),
-            (r#"{"aud":["a","b"]}"#, vec!["a", "b"]),
-            (r#"{"aud":[]}"#, vec![]),
-            (r#"{"aud":5}"#, vec![]),
-            (r"{}", vec![]),
-            ("[", vec![]),
+            (r#"{"iss":"i","exp":1700000000}"#, StatedExpiry::At(1_700_000_000)),
+            (r#"{"iss":"i","exp":"1700000000"}"#, StatedExpiry::At(1_700_000_000)),
+            (r#"{"iss":"i","exp":2,"EXP":1}"#, StatedExpiry::At(1)),
+            (r#"{"iss":"i","exp":1.7e9}"#, StatedExpiry::At(1_700_000_000)),
+            (r#"{"iss":"i"}"#, StatedExpiry::Never),
+            (r#"{"iss":"i","exp":null}"#, StatedExpiry::Unknown),
+            (r#"{"iss":"i","exp":true}"#, StatedExpiry::Unknown),
+            (r#"{"iss":"i","exp":1,"aud":5}"#, StatedExpiry::Unknown),
+            ("[", StatedExpiry::Unknown),
         ] {
             let token = format!("h.{}.s", URL_SAFE_NO_PAD.encode(claims));
-            assert_eq!(audiences_of_verified(&token), expected, "{claims}");
+            assert_eq!(stated_expiry(&token), expected, "{claims}");
         }
-        assert!(audiences_of_verified("opaque").is_empty());
-    }
-
-    // S224
-    #[test]
-    fn identifier_is_a_non_empty_jti() {
-        for (claims, expected) in [
-            (r#"{"jti":"a\u0062"}"#, Some("ab")),
-            (r#"{"jti":""}"#, None),
-            (r#"{"jti":5}"#, None),
-            ("[", None),
-        ] {
-            let token = format!("h.{}.s", URL_SAFE_NO_PAD.encode(claims));
-            assert_eq!(identifier(&token).as_deref(), expected, "{claims}");
-        }
-        assert_eq!(identifier("opaque"), None);
+        assert_eq!(stated_expiry("opaque"), StatedExpiry::Unknown);
     }
 }

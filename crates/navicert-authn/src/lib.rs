@@ -15,24 +15,27 @@
 pub mod authenticator;
 pub mod batch;
 pub mod config;
+mod decision;
 mod decision_flights;
 pub mod explain;
 mod issuers;
 mod json;
 pub mod jwks;
 pub mod jwt;
-pub mod mapping;
+mod mapping;
 pub mod metrics;
-pub mod outcome;
+pub mod model;
 pub mod profile;
 pub mod reloadable;
 pub mod revocation;
 pub mod suite;
 pub mod token_cache;
+mod verifier;
 
-pub use authenticator::{Authenticators, AuthnRequest};
-pub use reloadable::{AuthnDecision, ReloadableAuthenticator};
+pub use authenticator::Authenticators;
+pub use decision::AuthnDecision;
+pub use reloadable::ReloadableAuthenticator;
 
-pub use mapping::{AuthenticatedUser, CREDENTIAL_ID};
-pub use outcome::{AuthnOutcome, NoOpinion, Refusal, Rejection};
+pub use model::outcome::{self, AuthnOutcome, NoOpinion, Refusal, Rejection};
+pub use model::{AuthenticatedUser, AuthnRequest, CREDENTIAL_ID};
 pub use profile::{AuthnProfile, Hardening};

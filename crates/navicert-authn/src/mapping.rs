@@ -13,20 +13,13 @@ use std::cell::Cell;
 
 use navicert_cel::{Arena, Bindings, ClaimSet, Claims, EvalLimits, EvaluationError, ValueRef};
 
-use crate::authenticator::AuthnRequest;
 use crate::config::{CompiledAuthenticator, CompiledExpression};
-use crate::explain::AuthnStep;
 use crate::jwt::VerifiedClaims;
-use crate::outcome::{Purpose, Refusal};
+use crate::model::outcome::{Purpose, Refusal};
+use crate::model::{AuthenticatedUser, AuthnRequest, AuthnStep};
 use crate::profile::{AuthnProfile, Hardening};
 
 use distributed::DistributedClaimRef;
-pub use user::CREDENTIAL_ID;
-
-pub use user::AuthenticatedUser;
-
-/// Polled while an expression runs: returning `true` stops it.
-pub type Interrupt<'i> = Option<&'i (dyn Fn() -> bool + Sync)>;
 
 /// Maps claims to a user and checks every rule. Expressions see `claim_refs` claims as present but not fetched.
 pub(crate) fn user(
@@ -76,7 +69,7 @@ fn mapped(
     identity::check(&user, claims, configuration.settings.allow_system_prefix, profile)?;
     request.passed(AuthnStep::Identity);
     Ok(if profile.has(Hardening::DropEmptyGroups) {
-        user.without_empty_groups(configuration.groups.as_ref())
+        user::without_empty_groups(user, configuration.groups.as_ref())
     } else {
         user
     })
@@ -98,7 +91,7 @@ impl<'a> Evaluator<'a, '_> {
             None => expression.program.evaluate_within(self.arena, &self.bindings, &limits),
             Some(observer) => {
                 let (outcome, parts) = expression.program.trace(self.arena, &self.bindings, &limits);
-                observer.evaluated(expression, &parts);
+                observer.evaluated(&expression.path, &expression.text, &parts);
                 outcome
             }
         };

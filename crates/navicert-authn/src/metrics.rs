@@ -6,7 +6,7 @@ mod text;
 use std::fmt;
 use std::time::Duration;
 
-use crate::outcome::{AuthnOutcome, RefusalClass};
+use crate::model::outcome::{AuthnOutcome, RefusalClass};
 
 pub use counting::{AuthnMetrics, CACHE_BUCKETS, DURATION_BUCKETS, LATENCY_BUCKETS, sha256_label};
 

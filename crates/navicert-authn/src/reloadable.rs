@@ -19,14 +19,16 @@ use navicert_types::Clock;
 use navicert_types::authentication_config::AnonymousAuthConfig;
 use tokio::sync::Notify;
 
-use crate::authenticator::{Authenticator, Authenticators, AuthnRequest};
+use crate::authenticator::{Authenticator, Authenticators};
 use crate::config::{CompiledConfig, CompiledIssuer};
+use crate::decision::AuthnDecision;
 use crate::decision_flights::DecisionFlights;
 use crate::jwks::{IssuerHealth, JwksContext, JwksRefresher, StaticKeys};
-use crate::mapping::CREDENTIAL_ID;
 use crate::mapping::distributed::DistributedClaimResolver;
 use crate::metrics::{AuthnEvent, AuthnRecorder};
-use crate::outcome::AuthnOutcome;
+use crate::model::AuthnRequest;
+use crate::model::CREDENTIAL_ID;
+use crate::model::outcome::AuthnOutcome;
 use crate::profile::Hardening;
 use crate::revocation::Revocations;
 use crate::token_cache::{CacheEpoch, TokenCache, TokenDigest};
@@ -67,21 +69,6 @@ impl<'r> EventGuard<'r> {
 impl Drop for EventGuard<'_> {
     fn drop(&mut self) {
         self.recorder.record(&self.on_drop);
-    }
-}
-
-/// The decision on a token, and the authenticator that made it.
-#[derive(Clone, Debug)]
-pub struct AuthnDecision {
-    /// Whether the token was accepted.
-    pub outcome: AuthnOutcome,
-    pub(crate) authenticator: Option<Arc<Authenticator>>,
-}
-
-impl AuthnDecision {
-    /// The URL of the token's issuer, if one is configured for it.
-    pub fn issuer(&self) -> Option<&str> {
-        self.authenticator.as_ref().map(|one| one.configuration.issuer.url.as_str())
     }
 }
 
@@ -191,7 +178,7 @@ impl ReloadableAuthenticator {
         self.decide(token).await.outcome
     }
 
-    /// Authenticates a token and names its issuer.
+    /// Authenticates a token; the decision carries what the verifier read from it.
     pub async fn decide(&self, token: &str) -> AuthnDecision {
         let started = self.clock.monotonic();
         let digest = self.cache.digest(token);
@@ -231,13 +218,13 @@ impl ReloadableAuthenticator {
         let mut fetching = EventGuard::new(&self.recorder, AuthnEvent::FetchStarted, failed);
         let request = AuthnRequest { interrupt, ..AuthnRequest::new(token, now) };
         let fresh = set.authenticators.decide(&request).await;
-        fetching.on_drop =
-            AuthnEvent::FetchEnded { is_error: matches!(fresh.outcome, AuthnOutcome::Rejected(_)) };
+        let decision = fresh.decision;
+        let is_error = matches!(decision.outcome, AuthnOutcome::Rejected(_));
+        fetching.on_drop = AuthnEvent::FetchEnded { is_error };
         drop(fetching);
-        if let Some(authenticator) = &fresh.authenticator {
-            self.record_evaluation(authenticator, &fresh.outcome, started);
+        if let Some(authenticator) = decision.authenticator() {
+            self.record_evaluation(authenticator, &decision.outcome, started);
         }
-        let decision = AuthnDecision { outcome: fresh.outcome, authenticator: fresh.authenticator };
         self.cache.insert(*digest, epoch, now, &decision, fresh.validity);
         self.recorder.record(&AuthnEvent::CacheEntries(self.cache.len()));
         decision
@@ -296,6 +283,19 @@ impl ReloadableAuthenticator {
     /// Attributes that users of the current configuration can have.
     pub fn mapped_attributes(&self) -> MappedAttributes {
         self.current.load().mapped.clone()
+    }
+
+    /// Settings of the current configuration that have no effect under its profile, one clause each.
+    pub fn ignored_settings(&self) -> Vec<String> {
+        let set = self.current.load();
+        let profile = set.authenticators.profile();
+        let mut ignored: Vec<_> = set
+            .authenticators
+            .iter()
+            .filter_map(|one| one.configuration.settings.ignored_under(profile))
+            .collect();
+        ignored.sort();
+        ignored
     }
 
     /// The revocation list in use.

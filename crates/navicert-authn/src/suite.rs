@@ -17,11 +17,12 @@ use navicert_types::authentication_config::AuthenticationConfiguration;
 use navicert_types::authentication_test::{AuthenticationTest, TestCase, TestClaims, TestInput};
 use serde_json::Value;
 
-use crate::authenticator::{Authenticators, AuthnRequest};
+use crate::authenticator::Authenticators;
 use crate::batch;
 use crate::config::{CompiledIssuer, NavicertConfiguration, validate};
 use crate::jwks::{KeySource, StaticKeys};
-use crate::outcome::AuthnOutcome;
+use crate::model::AuthnRequest;
+use crate::model::outcome::AuthnOutcome;
 use crate::profile::AuthnProfile;
 
 pub use coverage::{Coverage, Gap};

@@ -12,11 +12,9 @@ use aws_lc_rs::hmac;
 use aws_lc_rs::rand::SystemRandom;
 use navicert_types::Timestamp;
 
-use crate::authenticator::Authenticator;
+use crate::decision::AuthnDecision;
 use crate::jwks::KeySource;
-use crate::mapping::AuthenticatedUser;
-use crate::outcome::{AuthnOutcome, Refusal, Rejection};
-use crate::reloadable::AuthnDecision;
+use crate::model::outcome::{AuthnOutcome, Refusal};
 
 /// How long an accepted token is cached.
 const ACCEPTED_TTL: Duration = Duration::from_secs(10);
@@ -42,8 +40,6 @@ pub(crate) struct CacheEpoch {
 /// What else an accepted token's cache entry depends on.
 #[derive(Clone, Debug)]
 pub(crate) struct CacheValidity {
-    /// The token's expiry in seconds since 1970.
-    pub(crate) expires: i64,
     /// The issuer's keys, and the version that verified the token.
     pub(crate) keys: Arc<dyn KeySource>,
     pub(crate) version: u64,
@@ -57,8 +53,7 @@ pub struct TokenCache {
 }
 
 struct AcceptedEntry {
-    user: Arc<AuthenticatedUser>,
-    authenticator: Option<Arc<Authenticator>>,
+    decision: AuthnDecision,
     epoch: CacheEpoch,
     validity: CacheValidity,
     /// The entry is also invalid if the clock is set back before this.
@@ -67,8 +62,7 @@ struct AcceptedEntry {
 }
 
 struct RejectedEntry {
-    rejection: Rejection,
-    authenticator: Option<Arc<Authenticator>>,
+    decision: AuthnDecision,
     epoch: CacheEpoch,
     since: Timestamp,
     until: Timestamp,
@@ -122,18 +116,12 @@ impl TokenCache {
             let holds = entry.epoch == epoch
                 && (entry.since..entry.until).contains(&now)
                 && entry.validity.keys.version() == entry.validity.version;
-            holds.then(|| AuthnDecision {
-                outcome: AuthnOutcome::Authenticated(Arc::clone(&entry.user)),
-                authenticator: entry.authenticator.clone(),
-            })
+            holds.then(|| entry.decision.clone())
         });
         accepted.or_else(|| {
             self.rejected.find(&name.0, |entry| {
                 let holds = entry.epoch == epoch && (entry.since..entry.until).contains(&now);
-                let refusal = entry.rejection.refusal.cacheable_copy().filter(|_| holds)?;
-                let rejection = Rejection { authenticator: entry.rejection.authenticator.clone(), refusal };
-                let outcome = AuthnOutcome::Rejected(Box::new(rejection));
-                Some(AuthnDecision { outcome, authenticator: entry.authenticator.clone() })
+                holds.then(|| entry.decision.clone())
             })
         })
     }
@@ -147,26 +135,24 @@ impl TokenCache {
         decision: &AuthnDecision,
         validity: Option<CacheValidity>,
     ) {
-        let authenticator = decision.authenticator.clone();
         match (&decision.outcome, validity) {
-            (AuthnOutcome::Authenticated(user), Some(validity)) => {
-                let left = u64::try_from(validity.expires.saturating_sub(now.as_second())).unwrap_or(0);
+            (AuthnOutcome::Authenticated(_), Some(validity)) => {
+                let Some(expires) = decision.expires() else { return };
+                let left = u64::try_from(expires.saturating_sub(now.as_second())).unwrap_or(0);
                 let trusted = validity.keys.trusted_for().unwrap_or(ACCEPTED_TTL);
                 let keep = ACCEPTED_TTL.min(Duration::from_secs(left)).min(trusted);
                 let Ok(mut until) = now.checked_add(keep) else { return };
                 // `exp` counts whole seconds: the entry ends at that second.
-                if let Ok(expires) = Timestamp::from_second(validity.expires) {
+                if let Ok(expires) = Timestamp::from_second(expires) {
                     until = until.min(expires);
                 }
-                let user = Arc::clone(user);
-                let entry = AcceptedEntry { user, authenticator, epoch, validity, since: now, until };
+                let decision = decision.clone();
+                let entry = AcceptedEntry { decision, epoch, validity, since: now, until };
                 self.accepted.insert(name.0, entry, now);
             }
-            (AuthnOutcome::Rejected(rejection), _) => {
-                let Some(refusal) = rejection.refusal.cacheable_copy() else { return };
+            (AuthnOutcome::Rejected(rejection), _) if is_worth_caching(&rejection.refusal) => {
                 let Ok(until) = now.checked_add(REJECTED_TTL) else { return };
-                let rejection = Rejection { authenticator: rejection.authenticator.clone(), refusal };
-                let entry = RejectedEntry { rejection, authenticator, epoch, since: now, until };
+                let entry = RejectedEntry { decision: decision.clone(), epoch, since: now, until };
                 self.rejected.insert(name.0, entry, now);
             }
             _ => {}
@@ -186,17 +172,10 @@ impl fmt::Debug for TokenCache {
     }
 }
 
-impl Refusal {
-    /// A copy of the refusal, if it is permanent and expensive to compute.
-    // S309
-    fn cacheable_copy(&self) -> Option<Refusal> {
-        match self {
-            Refusal::Malformed(why) => Some(Refusal::Malformed(why)),
-            Refusal::Algorithm { allowed } => Some(Refusal::Algorithm { allowed: *allowed }),
-            Refusal::Signature => Some(Refusal::Signature),
-            _ => None,
-        }
-    }
+/// Whether a refusal is permanent and expensive to compute.
+// S309
+fn is_worth_caching(refusal: &Refusal) -> bool {
+    matches!(refusal, Refusal::Malformed(_) | Refusal::Algorithm { .. } | Refusal::Signature)
 }
 
 /// An entry with an expiry.

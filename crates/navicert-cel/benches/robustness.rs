@@ -55,7 +55,7 @@ fn main() {
                     let bindings = Bindings::new().with("claims", ValueRef::Claims(Claims::Object(members)));
                     match program.evaluate(&arena, &bindings) {
                         Ok(found) => format!("value, cost {}", found.cost),
-                        Err(error) => error.to_string(),
+                        Err(error) => error.error.kind.exposed(),
                     }
                 }
             };

@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let text = program.tree().source().slice(part.span);
         match part.outcome {
             Ok(value) => println!("{text:60} {}", render::value(&value).unwrap_or_default()),
-            Err(message) => println!("{text:60} error: {message}"),
+            Err(kind) => println!("{text:60} error: {}", kind.exposed()),
         }
     }
     println!(

@@ -1,7 +1,10 @@
-//! Evaluation errors. Faults are small and `Copy`, because `||` and `&&` may absorb them; messages are formatted on demand.
+//! Faults inside the evaluator. They are small and `Copy`, because `||` and `&&` may absorb them; [`EvalErrorKind`] is made of
+//! the one that ends an evaluation.
 
 use std::fmt;
 
+use crate::error::{ClaimError, EvalErrorKind, InternalFault, InvalidArgument, Limit, Misuse};
+use crate::untrusted::{Operand, Untrusted};
 use crate::value::ValueRef;
 
 /// The cause of an evaluation error.
@@ -14,9 +17,13 @@ pub(crate) enum Cause<'a> {
     /// The left operand supports the operator, but not with this right operand.
     NoSuchOperand(&'static str),
     /// A map has no such key.
-    NoSuchKey(&'a str),
+    NoSuchKey(&'a str, Origin),
     /// An index out of bounds of a list.
-    OutOfBounds(i64),
+    OutOfBounds(i64, Origin),
+    /// An index of this type.
+    IndexType(&'a str),
+    /// A number that is no index.
+    InvalidIndex(&'a str, Origin),
     /// A variable has no value.
     NoSuchAttribute(&'a str),
     /// `x / 0`
@@ -31,23 +38,36 @@ pub(crate) enum Cause<'a> {
     TimestampOverflow,
     /// `optional.none().value()`
     NoValue,
-    /// Any other message.
-    Message(&'a str),
+    /// A string cannot be converted to this type.
+    Conversion(&'static str),
+    /// A value without elements, by Go's name of its type.
+    NotIterable(&'static str),
+    /// A value of the wrong kind.
+    Misuse(Misuse),
+    /// A function rejects an argument, with its message.
+    InvalidArgument(InvalidArgument, &'a str),
+    /// A claim has no value.
+    Claim(&'a ClaimFault),
     /// A limit was reached. Logical operators and macros do not absorb it.
     Limit(Limit),
+    /// A fault of the evaluator itself. Logical operators and macros do not absorb it.
+    Internal(InternalFault),
 }
 
-/// The limits of an evaluation.
+/// Where a key or an index comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Limit {
-    /// The cost limit.
-    Cost,
-    /// The memory limit of the arena.
-    Memory,
-    /// The host interrupted the evaluation.
-    Interrupted,
-    /// cel-go would fail here with an internal error.
-    Internal,
+pub(crate) enum Origin {
+    /// Written in the expression.
+    Literal,
+    /// Computed during the evaluation.
+    Computed,
+}
+
+/// A claim without a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ClaimFault {
+    pub(crate) claim: String,
+    pub(crate) error: ClaimError,
 }
 
 /// A cause and the syntax node where it occurred.
@@ -56,6 +76,9 @@ pub(crate) struct Fault<'a> {
     pub(crate) cause: Cause<'a>,
     pub(crate) node: u32,
 }
+
+// Every step returns a value or a fault: a larger fault makes every step slower.
+const _: () = assert!(size_of::<Cause<'_>>() <= 24 && size_of::<Fault<'_>>() <= 32);
 
 /// The types of the arguments of a call in four bytes: faults are copied often and rarely formatted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,65 +127,54 @@ impl fmt::Display for Kinds {
 
 impl Cause<'_> {
     /// Whether `||`, `&&`, `all` and `exists` must not absorb the error.
-    pub(crate) fn is_limit(&self) -> bool {
-        matches!(self, Cause::Limit(_))
+    pub(crate) fn is_fatal(&self) -> bool {
+        matches!(self, Cause::Limit(_) | Cause::Internal(_))
     }
-}
 
-impl fmt::Display for Cause<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Cause::NoSuchOverload("") => out.write_str("no such overload"),
-            Cause::NoSuchOverload(function) => write!(out, "no such overload: {function}"),
-            Cause::NoSuchVariant(function, kinds) => write!(out, "no such overload: {function}{kinds}"),
-            Cause::NoSuchOperand(_) => out.write_str("no such overload"),
-            Cause::NoSuchKey(key) => write!(out, "no such key: {key}"),
-            Cause::OutOfBounds(index) => write!(out, "index out of bounds: {index}"),
-            Cause::NoSuchAttribute(name) => write!(out, "no such attribute(s): {name}"),
-            Cause::DivisionByZero => out.write_str("division by zero"),
-            Cause::ModulusByZero => out.write_str("modulus by zero"),
-            Cause::IntOverflow => out.write_str("integer overflow"),
-            Cause::UintOverflow => out.write_str("unsigned integer overflow"),
-            Cause::TimestampOverflow => out.write_str("timestamp overflow"),
-            Cause::NoValue => out.write_str("optional.none() dereference"),
-            Cause::Message(text) => out.write_str(text),
-            Cause::Limit(Limit::Cost) => out.write_str("operation cancelled: actual cost limit exceeded"),
-            Cause::Limit(Limit::Memory) => out.write_str("operation cancelled: memory limit exceeded"),
-            Cause::Limit(Limit::Internal) => out.write_str("internal error"),
-            Cause::Limit(Limit::Interrupted) => out.write_str("operation interrupted"),
+    /// The error as callers see it.
+    #[cold]
+    pub(crate) fn kind(&self) -> EvalErrorKind {
+        let no_such_overload = |function: &str, arguments: String| EvalErrorKind::NoSuchOverload {
+            function: function.to_owned(),
+            arguments,
+        };
+        match *self {
+            Cause::NoSuchOverload(function) => no_such_overload(function, String::new()),
+            Cause::NoSuchVariant(function, kinds) => no_such_overload(function, kinds.to_string()),
+            Cause::NoSuchOperand(operator) => EvalErrorKind::NoSuchOperand { operator },
+            Cause::NoSuchKey(key, origin) => EvalErrorKind::NoSuchKey(origin.operand(key)),
+            Cause::OutOfBounds(index, origin) => {
+                EvalErrorKind::IndexOutOfBounds(origin.operand(&index.to_string()))
+            }
+            Cause::IndexType(type_name) => EvalErrorKind::IndexType { type_name: type_name.to_owned() },
+            Cause::InvalidIndex(index, origin) => EvalErrorKind::InvalidIndex(origin.operand(index)),
+            Cause::NoSuchAttribute(name) => EvalErrorKind::NoSuchAttribute(name.to_owned()),
+            Cause::DivisionByZero => EvalErrorKind::DivisionByZero,
+            Cause::ModulusByZero => EvalErrorKind::ModulusByZero,
+            Cause::IntOverflow => EvalErrorKind::IntOverflow,
+            Cause::UintOverflow => EvalErrorKind::UintOverflow,
+            Cause::TimestampOverflow => EvalErrorKind::TimestampOverflow,
+            Cause::NoValue => EvalErrorKind::NoValue,
+            Cause::Conversion(to) => EvalErrorKind::Conversion { to },
+            Cause::NotIterable(go_type) => EvalErrorKind::NotIterable { go_type },
+            Cause::Misuse(misuse) => EvalErrorKind::Misuse(misuse),
+            Cause::InvalidArgument(argument, message) => {
+                EvalErrorKind::InvalidArgument { argument, message: Untrusted::new(message) }
+            }
+            Cause::Claim(ClaimFault { claim, error }) => {
+                EvalErrorKind::Claim { claim: claim.clone(), error: error.clone() }
+            }
+            Cause::Limit(limit) => EvalErrorKind::Limit(limit),
+            Cause::Internal(fault) => EvalErrorKind::Internal(fault),
         }
     }
 }
 
-/// A failed evaluation.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct EvalError {
-    /// The error message, worded as in cel-go where cel-go has one.
-    pub message: String,
-    /// The limit that was reached, if any.
-    pub limit: Option<Limit>,
-    /// The subexpression that failed.
-    pub span: crate::source::Span,
-    /// A suggestion.
-    pub hint: Option<&'static str>,
-}
-
-impl EvalError {
-    pub(crate) fn new(fault: &Fault<'_>, span: crate::source::Span) -> Self {
-        let hint = match fault.cause {
-            Cause::NoSuchKey(_) => {
-                Some("a missing key is an error; use `.?key` with orValue(…), or test with has(…)")
-            }
-            Cause::NoSuchOverload("_+_" | "_-_" | "_*_" | "_/_" | "_%_") | Cause::NoSuchOperand(_) => {
-                Some("claim numbers are doubles: write 1.0, or convert with int(…)")
-            }
-            _ => None,
-        };
-        let limit = match fault.cause {
-            Cause::Limit(limit) => Some(limit),
-            _ => None,
-        };
-        EvalError { message: fault.cause.to_string(), limit, span, hint }
+impl Origin {
+    fn operand(self, text: &str) -> Operand {
+        match self {
+            Origin::Literal => Operand::Literal(text.to_owned()),
+            Origin::Computed => Operand::Computed(Untrusted::new(text)),
+        }
     }
 }

@@ -38,7 +38,7 @@ fn build(builder: EnvironmentBuilder) -> Environment {
     }
 }
 
-const USER_TYPE: &str = "kubernetes.UserInfo";
+pub(crate) const USER_TYPE: &str = "kubernetes.UserInfo";
 
 static CLAIMS: LazyLock<Environment> = LazyLock::new(|| build(claims_builder()));
 static USER: LazyLock<Environment> = LazyLock::new(|| build(user_builder()));

@@ -68,6 +68,24 @@
 //! Reaching a limit is an error that `||`, `&&`, `all` and `exists` do not absorb. Neither expressions nor data can
 //! overflow the stack of a thread with 2 MiB.
 //!
+//! # Errors
+//!
+//! A failed evaluation has a kind, [`EvalErrorKind`]. Its text can be logged: keys, indexes and arguments that come from the data are
+//! [`Untrusted`] and printed as `…`. [`EvalErrorKind::exposed`] gives cel-go's text with these values.
+//!
+//! ```
+//! # use navicert_cel::kubernetes::claims_environment;
+//! # use navicert_cel::{Arena, Bindings, Claims, ValueRef};
+//! let rule = claims_environment().compile_rule("timestamp(0).getHours(string(claims.zone)) < 12")?;
+//! let token = serde_json::json!({ "zone": "Mars/Olympus" });
+//! let claims = Claims::Object(token.as_object().expect("an object"));
+//! let arena = Arena::new();
+//! let error = rule.evaluate(&arena, &Bindings::new().with("claims", ValueRef::Claims(claims))).unwrap_err();
+//! assert_eq!(error.to_string(), "unknown time zone");
+//! assert_eq!(error.error.kind.exposed(), "unknown time zone Mars/Olympus");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # Comparison with other crates
 //!
 //! | | this crate | `cel` 0.15 | `cel-core` 0.5 |
@@ -87,6 +105,7 @@
 mod check;
 mod cost;
 mod diagnostic;
+mod error;
 mod eval;
 mod fault;
 mod functions;
@@ -101,15 +120,17 @@ mod program;
 mod source;
 pub mod stack_text;
 pub mod syntax;
+mod untrusted;
 mod value;
 
 pub use check::{Compatibility, Environment, EnvironmentBuilder, EnvironmentError, Library};
 pub use diagnostic::{CompileError, Diagnostic, Stage};
-pub use fault::{EvalError, Limit};
+pub use error::{ClaimError, EvalError, EvalErrorKind, InternalFault, InvalidArgument, Limit, Misuse};
 pub use limits::EvalLimits;
 pub use opaque::Opaque;
 pub use program::{Bindings, Evaluation, EvaluationError, Program, Traced};
 pub use source::{Position, Source, Span};
+pub use untrusted::{Operand, Untrusted};
 pub use value::{
     Arena, ClaimSet, Claims, List, Map, Object, Pairs, Reading, Value, ValueMap, ValueRef, unescape,
 };

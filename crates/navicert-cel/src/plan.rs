@@ -163,7 +163,14 @@ impl<'t> Planner<'t> {
             | Node::Uint(_)
             | Node::Double(_)
             | Node::Str(_)
-            | Node::Bytes(_) => self.constant(self.literal(node).unwrap_or(Value::Null), node),
+            | Node::Bytes(_) => match self.literal(node) {
+                Some(value) => self.constant(value, node),
+                None => {
+                    return Err(
+                        self.error_at(node, "internal fault of the planner: missing literal".to_owned())
+                    );
+                }
+            },
             Node::Ident(name) => self.ident(node, self.tree.text(name))?,
             Node::Select { operand, field, test } => self.select(node, operand, field, test)?,
             Node::Call { function, target, args } => self.call(node, function, target, args)?,
@@ -198,7 +205,8 @@ impl<'t> Planner<'t> {
             return match checked.reference(node) {
                 Reference::Variable(slot) => Some(self.push(Step::Variable(*slot), node)),
                 Reference::Local(depth) => {
-                    let slot = self.locals.get(*depth as usize).map_or(0, |local| local.1);
+                    let slot = self.locals.get(*depth as usize).map_or(u32::MAX, |local| local.1);
+                    // No program has this many variables: evaluating it is an internal fault.
                     Some(self.push(Step::Local(slot), node))
                 }
                 Reference::TypeName(name) => {
@@ -236,6 +244,7 @@ impl<'t> Planner<'t> {
 
     fn ident(&mut self, node: NodeId, name: &str) -> Planned<StepId> {
         self.reject_type_variable(node, name)?;
+        self.reject_object_name(node)?;
         match self.resolve(node, name) {
             Some(step) => Ok(step),
             None => {
@@ -256,7 +265,22 @@ impl<'t> Planner<'t> {
         Ok(())
     }
 
+    /// Rejects the name of an object type as a value: cel-go's checker knows it, its interpreter does not.
+    fn reject_object_name(&self, node: NodeId) -> Planned<()> {
+        let scope = &self.plan.scope;
+        let Some(checked) = self.checked.filter(|_| !scope.is_standard()) else { return Ok(()) };
+        match checked.reference(node) {
+            Reference::TypeName(name)
+                if scope.objects.contains_key(name) && !functions::messages::has_type_value(name) =>
+            {
+                Err(self.error_at(node, format!("reference to undefined type: {name}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn select(&mut self, node: NodeId, operand: NodeId, field: Text, test: bool) -> Planned<StepId> {
+        self.reject_object_name(node)?;
         if !test
             && let Some(name) = self.tree.qualified_name(node)
             && let Some(step) = self.resolve(node, &name)
@@ -297,11 +321,12 @@ impl<'t> Planner<'t> {
     ) -> Result<Value, String> {
         let call = functions::Call { arena: &self.arena, standard: self.plan.scope.is_standard() };
         let Some(body) = overload.body else {
-            return Err(Cause::NoSuchOverload("").to_string());
+            return Err(Cause::NoSuchOverload("").kind().exposed());
         };
         match body(&call, args) {
             Ok(val) => Ok(val.to_value()),
-            Err(cause) => Err(cause.to_string()),
+            // The arguments are constants of the expression.
+            Err(cause) => Err(cause.kind().exposed()),
         }
     }
 }

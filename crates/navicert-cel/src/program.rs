@@ -2,8 +2,9 @@
 
 use crate::check::{self, Environment, VariableDeclaration};
 use crate::diagnostic::{CompileError, Stage};
+use crate::error::{EvalError, EvalErrorKind};
 use crate::eval::{Machine, Recorded, Slot};
-use crate::fault::{EvalError, Fault};
+use crate::fault::Fault;
 use crate::limits::EvalLimits;
 use crate::plan::{self, Plan};
 use crate::source::Span;
@@ -69,12 +70,11 @@ pub struct Evaluation<'a> {
     pub cost: u64,
 }
 
-/// A failed evaluation with its cost.
+/// A failed evaluation with its cost. `Display` contains no value of the evaluated data.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{error}")]
 pub struct EvaluationError {
     /// The error.
-    #[source]
     pub error: EvalError,
     /// Cost in units until the failure.
     pub cost: u64,
@@ -85,8 +85,8 @@ pub struct EvaluationError {
 pub struct Traced<'a> {
     /// The subexpression.
     pub span: Span,
-    /// Its value or error message.
-    pub outcome: Result<ValueRef<'a>, String>,
+    /// Its value or error.
+    pub outcome: Result<ValueRef<'a>, EvalErrorKind>,
 }
 
 impl Environment {
@@ -179,7 +179,7 @@ impl Program {
         let outcome = self.run(arena, bindings, limits, Some(&mut recorded));
         let traced = recorded.into_iter().map(|entry| Traced {
             span: self.tree.span(NodeId(entry.node)),
-            outcome: entry.outcome.map_err(|cause| cause.to_string()),
+            outcome: entry.outcome.map_err(|cause| cause.kind()),
         });
         (outcome, traced.collect())
     }
@@ -228,7 +228,7 @@ impl Program {
     #[cold]
     fn failed(&self, fault: &Fault<'_>, cost: u64) -> EvaluationError {
         let span = self.tree.span(NodeId(fault.node));
-        EvaluationError { error: EvalError::new(fault, span), cost }
+        EvaluationError { error: EvalError { kind: fault.cause.kind(), span }, cost }
     }
 }
 

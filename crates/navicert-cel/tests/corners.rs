@@ -128,3 +128,151 @@ fn errors_are_in_source_order_with_wide_dots_below_wide_characters() {
     assert_eq!(columns, [16, 36]);
     assert!(error.to_string().contains(&format!(" | {}．{}^", ".".repeat(19), ".".repeat(15))), "{error}");
 }
+
+#[test]
+fn leading_dot_names_the_global_variable_or_function() {
+    for (expr, value) in [
+        (".claims.sub", json!("10.0.0.1")),
+        ("[{'sub': 'x'}].map(claims, .claims.sub)", json!(["10.0.0.1"])),
+        ("[1].map(.x, 2)", json!([2])),
+        ("[1].transformList(.i, i, i)", json!([1])),
+        ("[1].map(.claims, claims.sub)", json!(["10.0.0.1"])),
+        (".string(1)", json!("1")),
+    ] {
+        assert_eq!(answer(expr)["value"], value, "{expr}");
+    }
+    for (expr, stage) in [
+        ("[1].map(x, .x)", Stage::Check),
+        ("[1].map(.x, x)", Stage::Check),
+        ("[1].filter(.x, true)", Stage::Check),
+        ("optional.of(1).optMap(.x, .x)", Stage::Check),
+        ("optional.of(1).optMap(.claims, 1)", Stage::Check),
+        (".has(claims.sub)", Stage::Check),
+        (".duration('x')", Stage::Check),
+        (".matches(claims.sub, '(')", Stage::Program),
+        (".int('x')", Stage::Program),
+    ] {
+        assert_eq!(claims_environment().compile(expr).expect_err(expr).stage, stage, "{expr}");
+    }
+}
+
+#[test]
+fn iteration_variable_must_not_be_the_accumulator() {
+    for expr in [
+        "[1].map(__result__, 1)",
+        "[1].filter(__result__, true)",
+        "[1].all(__result__, true)",
+        "[1].exists(__result__, i, true)",
+        "[1].transformList(i, __result__, 1)",
+        "[1].sortBy(__result__, 1)",
+    ] {
+        assert_eq!(claims_environment().compile(expr).expect_err(expr).stage, Stage::Parse, "{expr}");
+    }
+    assert_eq!(answer("optional.of(1).optMap(__result__, __result__ + 1).value()")["value"], json!(2));
+}
+
+#[test]
+fn only_a_double_finds_a_double_key() {
+    for (expr, value) in [
+        ("1 in {dyn(1.0): 2}", json!(false)),
+        ("{dyn(1.0): 2}[?1u].hasValue()", json!(false)),
+        ("int(claims.n) in {claims.n: 2}", json!(false)),
+        ("claims.n in {claims.n: 2}", json!(true)),
+        ("{1: 2}[dyn(1.0)]", json!(2)),
+        ("{dyn(1): 1} == {dyn(1.0): 1}", json!(false)),
+        ("{dyn(1.0): 1} == {dyn(1): 1}", json!(true)),
+    ] {
+        assert_eq!(answer(expr)["value"], value, "{expr}");
+    }
+}
+
+#[test]
+fn literal_of_the_user_type_compiles_and_fails() {
+    let user = json!({ "username": "ann", "uid": "", "groups": [], "extra": {} });
+    let ask = |expr: &str| batch::answer(&json!({ "expr": expr, "user": user }));
+    for expr in ["kubernetes.UserInfo{}", "kubernetes.UserInfo{username: 'a'}.username == 'a'"] {
+        let answer = ask(expr);
+        assert_eq!((&answer["compiled"], &answer["ok"]), (&json!(true), &json!(false)), "{expr}");
+        assert_eq!(answer["error"], "unknown type 'kubernetes.UserInfo'", "{expr}");
+    }
+    assert_eq!(ask("true || kubernetes.UserInfo{}.username == ''")["value"], json!(true));
+    for expr in ["kubernetes.UserInfo{username: 1}", "kubernetes.UserInfo{nope: 1}", "kubernetes.UserInfo"] {
+        assert_eq!(ask(expr)["compiled"], json!(false), "{expr}");
+    }
+    assert_eq!(answer("kubernetes.UserInfo{}")["compiled"], json!(false));
+}
+
+#[test]
+fn only_some_types_have_a_value() {
+    for expr in ["google.protobuf.Timestamp", "net.IP", "optional_type", "google.protobuf.Empty"] {
+        assert_eq!(answer(expr)["value"], json!(expr), "{expr}");
+    }
+    for expr in ["google.protobuf.Int32Value", "google.protobuf.Any", "kubernetes.URL", "kubernetes.Semver"] {
+        assert_eq!(answer(expr)["compiled"], json!(false), "{expr}");
+    }
+}
+
+#[test]
+fn float_value_has_single_precision() {
+    for (expr, value) in [
+        ("google.protobuf.FloatValue{value: 0.1}", json!(0.100_000_001_490_116_12)),
+        ("google.protobuf.FloatValue{value: 1e300}", json!("+Inf")),
+        ("google.protobuf.FloatValue{value: -1e-50} == 0.0", json!(true)),
+        ("google.protobuf.DoubleValue{value: 0.1}", json!(0.1)),
+    ] {
+        assert_eq!(answer(expr)["value"], value, "{expr}");
+    }
+}
+
+/// The deepest nesting at which the expression compiles.
+fn deepest(nested: impl Fn(usize) -> String) -> usize {
+    let compiles = |depth: usize| claims_environment().compile(&nested(depth)).is_ok();
+    let depths: Vec<usize> = (1..300).collect();
+    depths.partition_point(|&depth| compiles(depth))
+}
+
+#[test]
+fn chains_and_nesting_have_the_limits_of_cel_go() {
+    let chain =
+        |first: &'static str, link: &'static str| deepest(|count| first.to_owned() + &link.repeat(count));
+    assert_eq!(chain("true", "==true"), 250);
+    assert_eq!(chain("1", "+1"), 250);
+    assert_eq!(chain("1", "*1"), 250);
+    assert_eq!(chain("1", "+1*1"), 249);
+    assert_eq!(chain("claims", ".a"), 250);
+    assert_eq!(chain("claims.l", "[0]"), 249);
+    assert_eq!(chain("'a'", ".trim()"), 250);
+    assert_eq!(chain("'a'", ".replace('a', 'b')"), 250);
+    assert_eq!(chain("true?true:true", "==true"), 249);
+    let nest = |open: &'static str, inner: &'static str, close: &'static str| {
+        deepest(|count| open.repeat(count) + inner + &close.repeat(count))
+    };
+    assert_eq!(nest("(", "1", ")"), 249);
+    assert_eq!(nest("(", "1", "+1)"), 248);
+    assert_eq!(nest("(1+", "1", ")"), 124);
+    assert_eq!(nest("(true==", "true", ")"), 124);
+    assert_eq!(nest("claims.l[", "0", "]"), 249);
+    assert_eq!(nest("[1].all(x,", "true", ")"), 249);
+}
+
+#[test]
+fn fields_of_messages_have_their_types() {
+    for (expr, value) in [
+        ("google.protobuf.Value{bool_value: true, string_value: 'a'}", json!("a")),
+        ("google.protobuf.Timestamp{nanos: -1}", json!("1969-12-31T23:59:59.999999999Z")),
+        ("google.protobuf.ListValue{values: [1]}.size()", json!(1)),
+    ] {
+        assert_eq!(answer(expr)["value"], value, "{expr}");
+    }
+    for expr in [
+        "google.protobuf.UInt64Value{value: dyn(null)}",
+        "google.protobuf.FloatValue{value: dyn(null)}",
+        "google.protobuf.ListValue{values: dyn(1)}",
+        "google.protobuf.Struct{fields: dyn(null)}",
+        "google.protobuf.Value{string_value: dyn(1)}",
+        "google.protobuf.Timestamp{seconds: dyn('a')}",
+        "google.protobuf.Timestamp{nanos: 2147483648}",
+    ] {
+        assert_eq!((&answer(expr)["compiled"], &answer(expr)["ok"]), (&json!(true), &json!(false)), "{expr}");
+    }
+}

@@ -29,7 +29,7 @@ fn run(expr: &str, claims: &serde_json::Value) -> Outcome {
     let bindings = Bindings::new().with("claims", ValueRef::Claims(Claims::Object(claims)));
     match program.evaluate(&arena, &bindings) {
         Ok(_) => Outcome::Value,
-        Err(error) => Outcome::Failed(error.error.limit),
+        Err(error) => Outcome::Failed(error.error.limit()),
     }
 }
 
@@ -114,7 +114,7 @@ fn logical_operators_do_not_absorb_an_interrupt() {
     let claims = serde_json::Map::new();
     let bindings = Bindings::new().with("claims", ValueRef::Claims(Claims::Object(&claims)));
     let error = program.evaluate_within(&arena, &bindings, &limits).expect_err("interrupted");
-    assert_eq!(error.error.limit, Some(Limit::Interrupted));
+    assert_eq!(error.error.limit(), Some(Limit::Interrupted));
 }
 
 #[test]

@@ -244,6 +244,12 @@ fn tls_trusts_system_roots_or_a_ca_file() {
     }
     let nothing = run().variable("AWS_CA_BUNDLE", dir.path().join("absent")).run();
     nothing.assert_error(4, "absent");
+
+    // C186: an endpoint with a self-signed certificate that is trusted itself.
+    let own = Ca::self_signed_server("endpoint");
+    server.present(&own.own_identity());
+    let trusted = file("own.pem", &own);
+    assert_eq!(run().variable("AWS_CA_BUNDLE", &trusted).run().login(HOST).1, "password");
 }
 
 #[test]

@@ -144,13 +144,26 @@ async fn run_refresher(refresher: Arc<JwksRefresher>, timer: Arc<dyn Timer>) {
     }
 }
 
+/// Logs settings without effect, once per configuration.
+fn report_ignored_settings(reloader: &AuthnReloader, logged: &mut Vec<String>) {
+    let ignored = reloader.authenticator().ignored_settings();
+    if ignored != *logged {
+        for why in &ignored {
+            tracing::warn!(event = "setting_ignored", why, "a setting has no effect");
+        }
+        *logged = ignored;
+    }
+}
+
 async fn reload_configuration(
     reloader: Arc<AuthnReloader>,
     timer: Arc<dyn Timer>,
     reload_requested: Arc<Notify>,
 ) {
     let mut watcher = Watcher::start();
+    let mut ignored = Vec::new();
     loop {
+        report_ignored_settings(&reloader, &mut ignored);
         // Watch first: later changes then wake this task.
         watcher.watch(&reloader.watched().await);
         let checked = reloader.check().await;

@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use navicert_authn::metrics::sha256_label;
-use navicert_authn::{AuthenticatedUser, AuthnDecision, AuthnOutcome, CREDENTIAL_ID, jwt};
+use navicert_authn::{AuthenticatedUser, CREDENTIAL_ID};
 use navicert_types::token_review::UserInfo;
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
 
@@ -62,21 +61,6 @@ struct LoggedExtra<'w>(&'w BTreeMap<String, Vec<String>>);
 impl Serialize for LoggedExtra<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().filter(|(key, _)| *key != CREDENTIAL_ID))
-    }
-}
-
-/// Hash of the token's `jti` for logs. Only for tokens of configured issuers: claims of other tokens are not
-/// read.
-// S224
-pub(crate) fn jti_hash(judgement: &AuthnDecision, token: &str) -> Option<String> {
-    match &judgement.outcome {
-        AuthnOutcome::Authenticated(user) => {
-            UserRef::from(&**user).jti().map(|jti| sha256_label(jti.as_bytes()))
-        }
-        _ => {
-            judgement.issuer()?;
-            jwt::identifier(token).map(|jti| sha256_label(jti.as_bytes()))
-        }
     }
 }
 

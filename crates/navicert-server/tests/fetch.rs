@@ -128,6 +128,18 @@ async fn limits_endless_and_silent_responses() {
     assert!(error_chain(&outcome.unwrap_err()).contains("no response within 30 s"));
 }
 
+// C186
+#[tokio::test]
+async fn self_signed_issuer_is_trusted_by_its_own_certificate() {
+    let (ca, other) = (Ca::self_signed_server("issuer"), Ca::self_signed_server("issuer"));
+    let server = HttpServer::builder().identity(&ca.own_identity()).start(&ca);
+    server.answer("/keys", Answer::text("keys"));
+    let url = server.url_of("/keys");
+    assert_eq!(get(&fetch(), &url, &ca, &AuthnProfile::HARDENED).await.unwrap().body, b"keys");
+    let error = get(&fetch(), &url, &other, &AuthnProfile::HARDENED).await.unwrap_err();
+    assert_eq!(error.stage, FetchStage::Tls, "{error}");
+}
+
 // S153, H23: roots are per issuer, and connections are not shared between issuers with different roots.
 #[tokio::test]
 async fn trusts_only_the_configured_roots() {

@@ -34,11 +34,34 @@ pub enum SignError {
         /// Why no PIN is available.
         source: PinError,
     },
-    /// The token has no matching object.
-    #[error("no {wanted}")]
-    NoObject {
+    /// The token has no matching private key.
+    #[error("no private key {wanted}")]
+    NoKey {
         /// Description of the search.
         wanted: String,
+    },
+    /// The token has no matching certificate.
+    #[error("no certificate {wanted}")]
+    NoCertificate {
+        /// Description of the search.
+        wanted: String,
+    },
+    /// The certificate does not parse, or belongs to another key.
+    #[error("no usable certificate {wanted}: {problem}")]
+    UnusableCertificate {
+        /// Description of the search.
+        wanted: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The running signer has other keys.
+    #[error("no such key is served by this signer")]
+    NotServed,
+    /// The configuration selects no key.
+    #[error("invalid signer configuration: {problem}")]
+    Configuration {
+        /// What is wrong with it.
+        problem: String,
     },
     /// Several tokens or keys match.
     #[error("{count} {what} match; select one of them")]
@@ -266,7 +289,12 @@ impl SignError {
     pub fn reason(&self) -> Reason {
         match self {
             SignError::NoDevice { .. } | SignError::Removed { .. } => Reason::NoDevice,
-            SignError::NoObject { .. } | SignError::Ambiguous { .. } => Reason::NoObject,
+            SignError::NoKey { .. }
+            | SignError::NoCertificate { .. }
+            | SignError::UnusableCertificate { .. }
+            | SignError::NotServed
+            | SignError::Configuration { .. }
+            | SignError::Ambiguous { .. } => Reason::NoObject,
             SignError::PinIncorrect { .. } | SignError::PinCountLow { .. } => Reason::PinIncorrect,
             SignError::PinLocked { .. } => Reason::PinLocked,
             SignError::UserCancelled => Reason::UserCancelled,
@@ -279,8 +307,50 @@ impl SignError {
         }
     }
 
+    /// Whether the key of a certificate is gone, so that reading the certificate again may find another pair. A configuration that
+    /// selects no key, or several, is not worth another attempt.
+    // C821
+    pub fn is_key_gone(&self) -> bool {
+        match self {
+            SignError::NoKey { .. } | SignError::NoCertificate { .. } | SignError::NotServed => true,
+            // The protocol has one reason for all of them.
+            SignError::Remote { reason, .. } => *reason == Reason::NoObject,
+            _ => false,
+        }
+    }
+
     /// Whether the plugin policy denied the signer.
     pub fn is_denied(&self) -> bool {
         matches!(self, SignError::Denied { .. })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // C821, C884
+    #[test]
+    fn only_a_missing_key_is_worth_reading_the_certificate_again() {
+        let wanted = || "with id 01".to_owned();
+        let remote =
+            |reason| SignError::Remote { signer: "s".to_owned(), reason, message: "no key".to_owned() };
+        for (error, reason, is_gone) in [
+            (SignError::NoKey { wanted: wanted() }, Reason::NoObject, true),
+            (SignError::NoCertificate { wanted: wanted() }, Reason::NoObject, true),
+            (SignError::NotServed, Reason::NoObject, true),
+            (
+                SignError::UnusableCertificate { wanted: wanted(), problem: "x".to_owned() },
+                Reason::NoObject,
+                false,
+            ),
+            (SignError::Configuration { problem: "x".to_owned() }, Reason::NoObject, false),
+            (SignError::Ambiguous { what: "keys", count: 2 }, Reason::NoObject, false),
+            (SignError::Removed { token: "t".to_owned() }, Reason::NoDevice, false),
+            (remote(Reason::NoObject), Reason::NoObject, true),
+            (remote(Reason::Internal), Reason::Internal, false),
+        ] {
+            assert_eq!((error.reason(), error.is_key_gone()), (reason, is_gone), "{error}");
+        }
     }
 }

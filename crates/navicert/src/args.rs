@@ -212,6 +212,9 @@ pub(crate) enum Verb {
     /// Serve structured authentication to API servers, nginx and Envoy
     #[command(after_help = serve::HELP)]
     Serve(Box<serve::ServeArgs>),
+    /// Verify server certificates as a client does
+    #[command(hide = true)]
+    TlsVerify(exec_plugin::BatchArgs),
     /// Print a shell completion script
     #[command(after_help = examples::COMPLETIONS)]
     Completions {

@@ -54,6 +54,7 @@ fn run(cli: Cli) -> Exit {
         Verb::Image(verb) => command::image::run(*verb, &environment, &mut output),
         Verb::Signer(verb) => command::signer::run(&verb, &environment, &mut output),
         Verb::Serve(args) => command::serve::run(&args, &environment, &mut output),
+        Verb::TlsVerify(_) => command::tls_verify::run(&mut output),
         Verb::Completions { shell } => command::completions::run(shell, &mut output),
         Verb::Man { dir } => command::man::run(dir.as_deref(), &mut output),
         Verb::Version => command::version::run(&mut output),

@@ -10,7 +10,8 @@
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
-use navicert_testkit::{Ca, Issuer};
+use navicert_testkit::jws::{Algorithm, SigningKey};
+use navicert_testkit::{Answer, Ca, Issuer};
 use navicert_types::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 
@@ -33,7 +34,10 @@ impl Setup {
             "kind": "AuthenticationConfiguration",
             "jwt": [{
                 "issuer": {"url": url, "audiences": ["kube"], "certificateAuthority": trusted.pem()},
-                "claimMappings": {"username": {"claim": "sub", "prefix": "oidc:"}},
+                "claimMappings": {
+                    "username": {"claim": "sub", "prefix": "oidc:"},
+                    "groups": {"claim": "groups", "prefix": "oidc:"},
+                },
             }],
         });
         std::fs::write(self.dir.path().join("authn.yaml"), config.to_string()).unwrap();
@@ -53,6 +57,13 @@ impl Setup {
             .unwrap();
         child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
         child.wait_with_output().unwrap()
+    }
+
+    /// The exit code and the response of `eval` or `explain` with keys from the issuer.
+    fn decide(&self, verb: &str, profile: &str, token: &str) -> (Option<i32>, Value) {
+        let arguments = [verb, "--online", "--config", "authn.yaml", "--profile", profile];
+        let output = self.run(&arguments, token);
+        (output.status.code(), serde_json::from_slice(&output.stdout).unwrap())
     }
 
     /// `(exit code, [(step, verdict)])` of a check.
@@ -128,11 +139,125 @@ fn token_is_evaluated_and_explained_with_fetched_keys() {
     let logged = response["kubeWouldLog"].as_str().unwrap();
     assert_eq!(logged, "oidc: verify token: oidc: expected audience \"kube\" got …");
     // The issuer changes its keys: the old token's key is gone, and that is said.
-    setup.issuer.replace_keys([navicert_testkit::jws::SigningKey::generate(
-        navicert_testkit::jws::Algorithm::Es256,
-        "k9",
-    )]);
+    setup.issuer.replace_keys([SigningKey::generate(Algorithm::Es256, "k9")]);
     let (code, response) = judged("explain", &good);
     assert_eq!((code, &response["class"]), (Some(1), &json!("kid_unknown")), "{response}");
     assert!(response["hints"].to_string().contains("`k9`"), "{response}");
+}
+
+// S305: Keycloak publishes an encryption key beside its signing key.
+#[test]
+fn encryption_keys_are_not_counted_as_usable() {
+    let setup = Setup::new();
+    setup.configure(&setup.issuer.issuer_url(), &setup.ca);
+    let mut encryption = SigningKey::generate(Algorithm::Es256, "enc").jwk();
+    encryption["use"] = json!("enc");
+    setup.issuer.add_odd_key(encryption);
+    let output = setup.run(&["check", "--online", "authn.yaml"], "");
+    let response: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(response["online"][0]["steps"][6]["note"], "1 usable, 1 unusable");
+    setup.issuer.replace_keys([]);
+    let (code, steps) = setup.check();
+    assert_eq!((code, failure(&steps).as_str()), (Some(1), "the key set has usable keys"));
+}
+
+#[test]
+fn explanation_fetches_each_document_once() {
+    let setup = Setup::new();
+    setup.configure(&setup.issuer.issuer_url(), &setup.ca);
+    let token = setup.issuer.token(&setup.issuer.claims("ann", "kube", SystemClock.now()));
+    let (code, response) = setup.decide("explain", "hardened", &token);
+    assert_eq!((code, &response["kubeTakesIt"]), (Some(0), &json!(true)), "{response}");
+    assert_eq!(setup.issuer.count(setup.issuer.discovery_path()), 1);
+    assert_eq!(setup.issuer.count(setup.issuer.jwks_path()), 1);
+}
+
+#[test]
+fn unreachable_issuer_is_exit_code_4_and_not_ready() {
+    let setup = Setup::new();
+    setup.configure("https://localhost:1", &setup.ca);
+    let mut claims = setup.issuer.claims("ann", "kube", SystemClock.now());
+    claims["iss"] = json!("https://localhost:1");
+    let token = setup.issuer.token(&claims);
+    for profile in ["kube", "hardened"] {
+        for verb in ["eval", "explain"] {
+            let (code, response) = setup.decide(verb, profile, &token);
+            assert_eq!((code, &response["class"]), (Some(4), &json!("not_ready")), "{verb} {response}");
+        }
+        let (_, response) = setup.decide("explain", profile, &token);
+        assert_eq!(response["steps"][3]["verdict"], "fail", "{response}");
+        assert_eq!(response["kubeWouldLog"], "oidc: authenticator not initialized");
+        let output = setup.run(&["explain", "--online", "--config", "authn.yaml"], &token);
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert!(errors.contains("failed to fetch the keys of issuer `https://localhost:1`: "), "{errors}");
+    }
+    // A token of another issuer does not need this one.
+    let (code, _) = setup.decide("eval", "kube", "opaque");
+    assert_eq!(code, Some(1));
+}
+
+#[test]
+fn failed_key_endpoint_is_reported_without_words_of_kube_apiserver() {
+    let setup = Setup::new();
+    setup.configure(&setup.issuer.issuer_url(), &setup.ca);
+    setup.issuer.answer(setup.issuer.jwks_path(), Answer::status(503));
+    let token = setup.issuer.token(&setup.issuer.claims("ann", "kube", SystemClock.now()));
+    let (code, response) = setup.decide("explain", "hardened", &token);
+    assert_eq!((code, &response["class"]), (Some(1), &json!("not_ready")), "{response}");
+    assert_eq!((&response["kubeWouldLog"], &response["kubeTakesIt"]), (&json!(null), &json!(false)));
+}
+
+// S172, S175: as a server decides, and kube-apiserver too once it has discovered the claim's issuer.
+#[test]
+fn distributed_claims_are_resolved() {
+    let setup = Setup::new();
+    setup.configure(&setup.issuer.issuer_url(), &setup.ca);
+    let mut source = setup.issuer.claims("ann", "kube", SystemClock.now());
+    source["groups"] = json!(["dev"]);
+    setup.issuer.answer("/groups", Answer::text(&setup.issuer.token(&source)));
+    let mut claims = setup.issuer.claims("ann", "kube", SystemClock.now());
+    claims["_claim_names"] = json!({"groups": "src"});
+    claims["_claim_sources"] = json!({"src": {"endpoint": setup.issuer.url_of("/groups")}});
+    let token = setup.issuer.token(&claims);
+    for profile in ["kube", "hardened"] {
+        let (code, response) = setup.decide("eval", profile, &token);
+        assert_eq!((code, &response["user"]["groups"]), (Some(0), &json!(["oidc:dev"])), "{response}");
+        let (code, response) = setup.decide("explain", profile, &token);
+        assert_eq!((code, &response["kubeTakesIt"]), (Some(0), &json!(true)), "{response}");
+    }
+    setup.issuer.answer("/groups", Answer::status(500));
+    let (code, response) = setup.decide("explain", "hardened", &token);
+    assert_eq!((code, &response["class"]), (Some(1), &json!("distributed")), "{response}");
+    let why = "the source of a distributed claim returned an error status";
+    assert_eq!((&response["error"], &response["kubeWouldLog"]), (&json!(why), &json!(null)), "{response}");
+}
+
+#[test]
+fn verdicts_are_coloured_unless_colours_are_off() {
+    let setup = Setup::new();
+    setup.configure("https://localhost:1", &setup.ca);
+    for (verb, exit) in [
+        (&["explain", "--online", "--config", "authn.yaml"][..], 1),
+        (&["check", "--online", "authn.yaml"], 4),
+    ] {
+        let printed = |colour: (&str, &str)| {
+            let output = Command::new(env!("CARGO_BIN_EXE_navicert"))
+                .current_dir(setup.dir.path())
+                .arg("authn")
+                .args(verb)
+                .env_remove("NO_COLOR")
+                .env_remove("CLICOLOR_FORCE")
+                .env(colour.0, colour.1)
+                .stdin(Stdio::null())
+                .output()
+                .unwrap();
+            assert_eq!(output.status.code(), Some(exit), "{output:?}");
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let (forced, plain) = (printed(("CLICOLOR_FORCE", "1")), printed(("NO_COLOR", "1")));
+        for word in ["\u{1b}[1;31mFAIL\u{1b}[0m", "\u{1b}[2mSKIP\u{1b}[0m"] {
+            assert!(forced.contains(word), "{forced:?}");
+        }
+        assert!(!plain.contains('\u{1b}') && plain.contains("FAIL  "), "{plain:?}");
+    }
 }

@@ -38,6 +38,20 @@ fn every_recorded_token_agrees() {
     });
 }
 
+// C185 to C188
+#[test]
+fn every_recorded_server_certificate_agrees() {
+    let stricter: Vec<Value> = vectors::lines("tls-verify.jsonl")
+        .into_iter()
+        .filter(|line| line["stricter"] == true)
+        .map(|line| line["id"].clone())
+        .collect();
+    through("tls-verify", &["tls-verify", "--jsonl"], |expected, response| {
+        let accepts = expected["ok"] == true && !stricter.contains(&response["id"]);
+        if response["ok"] == accepts { Ok(()) } else { Err(response.to_string()) }
+    });
+}
+
 /// Asks every question of a file through one run of the command and compares the answers.
 fn through(suite: &str, command: &[&str], compare: impl Fn(&Value, &Value) -> Result<(), String>) {
     let recorded = vectors::vectors(&format!("{suite}.jsonl"));

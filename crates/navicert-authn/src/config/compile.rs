@@ -249,6 +249,22 @@ fn report_compile_error(error: &CompileError, text: &str, path: &FieldPath, viol
     }
 }
 
+impl CompiledAuthenticator {
+    /// The claims that the expression at a path can access, `None` within if it can access any. `None` if no expression over claims
+    /// has this path.
+    pub(crate) fn accessed_by(&self, path: &FieldPath) -> Option<Option<Vec<String>>> {
+        let mapped = [Some(&self.username), self.groups.as_ref(), self.uid.as_ref()].into_iter().flatten();
+        let mapped = mapped.filter_map(|mapping| match mapping {
+            AttributeMapping::Expression(expression) => Some(&**expression),
+            AttributeMapping::Claim { .. } => None,
+        });
+        let extra = self.extra.iter().map(|extra| &extra.value);
+        let rules = self.claim_rules.iter().map(|rule| &rule.expression);
+        let found = mapped.chain(extra).chain(rules).find(|expression| expression.path == *path)?;
+        Some(accessed_claims(std::iter::once(found)))
+    }
+}
+
 /// The claims that the expressions access, or `None` if one of them can access any claim.
 pub(super) fn accessed_claims<'e>(
     expressions: impl Iterator<Item = &'e CompiledExpression>,

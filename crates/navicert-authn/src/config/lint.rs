@@ -2,6 +2,8 @@
 //! how an expression is written.
 // S307
 
+pub(super) mod provider;
+
 use navicert_cel::syntax::ast::{Node, NodeId, Run, Tree};
 use navicert_cel::{Arena, Bindings, ValueRef};
 use navicert_types::FieldPath;
@@ -37,6 +39,7 @@ pub fn lint(loaded: &LoadedConfig) -> Vec<Lint> {
             constant(rule, &mut found);
         }
         system_names(authenticator, &mut found);
+        provider::lint(authenticator, &mut found);
     }
     near_duplicate_issuers(&loaded.compiled.authenticators, &mut found);
     found
@@ -143,7 +146,7 @@ fn is_plain_value(tree: &Tree, mut id: NodeId) -> bool {
 // S131
 fn unguarded(expression: &CompiledExpression, found: &mut Vec<Lint>) {
     let tree = expression.program.tree();
-    let is_claims = |id: NodeId| matches!(tree.node(id), Node::Ident(name) if tree.text(name) == "claims");
+    let is_claims = |id: NodeId| matches!(tree.node(id), Node::Ident(name) if tree.text(name).trim_start_matches('.') == "claims");
     let tested: Vec<&str> = tree
         .iter()
         .filter_map(|(_, node)| match node {
@@ -354,7 +357,7 @@ fn about(
 /// The arguments of a call of this function without a receiver.
 fn call<'t>(tree: &'t Tree, node: Node, name: &str) -> Option<&'t [NodeId]> {
     match node {
-        Node::Call { function, target: None, args } if tree.text(function) == name => {
+        Node::Call { function, target: None, args } if tree.function_name(function) == name => {
             Some(children(tree, args))
         }
         _ => None,

@@ -12,6 +12,7 @@ use navicert_types::authentication_config::{
     JwtAuthenticator, PrefixedClaimOrExpression,
 };
 
+use crate::config::lint::provider::BOOLEAN_CLAIMS;
 use crate::config::validate;
 use crate::jwt::{JwsAlgorithm, JwsAlgorithmSet};
 use crate::profile::AuthnProfile;
@@ -38,12 +39,15 @@ pub struct MigrateOptions<'o> {
     pub anonymous: bool,
     /// Contents of the `--oidc-ca-file`.
     pub certificate_authority: Option<&'o str>,
+    /// Write a required `email_verified=true` as a rule that also accepts the boolean of standard tokens. The flag accepts the
+    /// string only.
+    pub boolean_rules: bool,
 }
 
 /// A configuration that replaces the flags.
 #[derive(Clone, Debug)]
 pub struct Migration {
-    /// The configuration that kube-apiserver itself derives from the flags.
+    /// The configuration that kube-apiserver itself derives from the flags, apart from boolean rules.
     pub configuration: AuthenticationConfiguration,
     /// The configuration as a file.
     pub yaml: String,
@@ -180,7 +184,12 @@ fn convert(
         (_, Some(content)) => content.to_owned(),
         (file, None) => return Err(MigrateError::CertificateAuthority(file.to_owned())),
     };
-    let rule = |(claim, required_value)| ClaimValidationRule { claim, required_value, ..Default::default() };
+    let rule = |(claim, required_value): (String, String)| {
+        if options.boolean_rules && is_boolean(&claim, &required_value) {
+            return boolean_rule(&claim, &required_value);
+        }
+        ClaimValidationRule { claim, required_value, ..Default::default() }
+    };
     let authenticator = JwtAuthenticator {
         issuer: Issuer {
             url: flags.value("oidc-issuer-url").to_owned(),
@@ -200,6 +209,19 @@ fn convert(
         user_validation_rules: Vec::new(),
     };
     Ok(AuthenticationConfiguration { jwt: vec![authenticator], anonymous: None })
+}
+
+/// Whether a standard token has a boolean where this value is required.
+fn is_boolean(claim: &str, required_value: &str) -> bool {
+    BOOLEAN_CLAIMS.contains(&claim) && matches!(required_value, "true" | "false")
+}
+
+fn boolean_rule(claim: &str, value: &str) -> ClaimValidationRule {
+    ClaimValidationRule {
+        expression: format!("claims.{claim} == {value} || claims.{claim} == \"{value}\""),
+        message: format!("{claim} is not {value}"),
+        ..Default::default()
+    }
 }
 
 fn mapping(claim: &str, prefix: String) -> PrefixedClaimOrExpression {
@@ -247,6 +269,14 @@ fn warnings(
     if claims < flags.values("oidc-required-claim").count() {
         warnings
             .push("a claim is required more than once: the last value counts, as with the flags".to_owned());
+    }
+    for (claim, value) in flags.required_claims()? {
+        if options.boolean_rules && is_boolean(&claim, &value) {
+            warnings.push(format!(
+                "--oidc-required-claim={claim}={value} accepts the string \"{value}\" only, and rejects every token with the boolean that the \
+                 standard requires; the rule in the file accepts both"
+            ));
+        }
     }
     if let (Some(enabled), false) = (flags.anonymous, options.anonymous) {
         warnings.push(format!(

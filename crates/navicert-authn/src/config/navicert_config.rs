@@ -110,6 +110,20 @@ pub struct NavicertConfigError {
     pub message: String,
 }
 
+impl IssuerSettings {
+    /// The setting that has no effect under a profile, and why.
+    pub(crate) fn ignored_under(&self, profile: &AuthnProfile) -> Option<String> {
+        let is_ignored = self.allowed_algorithms.is_some() && !profile.has(Hardening::AlgorithmAllowlist);
+        is_ignored.then(|| {
+            format!(
+                "`allowedAlgorithms` of issuer `{}` has no effect: without rule H25, which profile `kube` switches off, all nine \
+                 algorithms are allowed",
+                self.url
+            )
+        })
+    }
+}
+
 impl NavicertConfiguration {
     /// Parses a file from JSON or YAML, strictly.
     ///
@@ -147,20 +161,34 @@ impl NavicertConfiguration {
         self.rules.iter().fold(base, |profile, (rule, on)| profile.with(*rule, *on))
     }
 
+    /// Adds each issuer's settings to its authenticator, if there is one.
+    pub(crate) fn apply_known(&self, compiled: &mut CompiledConfig) {
+        for settings in &self.issuers {
+            let mut authenticators = compiled.authenticators.iter_mut();
+            if let Some(authenticator) = authenticators.find(|one| one.issuer.url == settings.url) {
+                authenticator.settings = settings.clone();
+            }
+        }
+    }
+
+    /// Settings that have no effect under a profile, one clause each.
+    pub fn ignored_settings(&self, profile: &AuthnProfile) -> Vec<String> {
+        self.issuers.iter().filter_map(|issuer| issuer.ignored_under(profile)).collect()
+    }
+
     /// Adds each issuer's settings to its authenticator.
     ///
     /// # Errors
     /// Settings for an issuer that no authenticator has: they would have no effect.
     pub fn apply(&self, compiled: &mut CompiledConfig) -> Result<(), Vec<NavicertConfigError>> {
+        self.apply_known(compiled);
         let mut wrong = Vec::new();
         for (index, settings) in self.issuers.iter().enumerate() {
-            let mut authenticators = compiled.authenticators.iter_mut();
-            match authenticators.find(|one| one.issuer.url == settings.url) {
-                Some(authenticator) => authenticator.settings = settings.clone(),
-                None => wrong.push(NavicertConfigError {
+            if !compiled.authenticators.iter().any(|one| one.issuer.url == settings.url) {
+                wrong.push(NavicertConfigError {
                     path: FieldPath::root().field("issuers").index(index).field("url"),
                     message: "no authenticator is configured for this issuer".to_owned(),
-                }),
+                });
             }
         }
         for (index, authenticator) in compiled.authenticators.iter().enumerate() {

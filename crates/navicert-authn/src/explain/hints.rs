@@ -1,18 +1,19 @@
 //! Hints and a remedy for every way a token can fail. Hints name claims and their types; claim values are marked and shown
 //! only on request.
 
-use base64::Engine as _;
-use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use navicert_cel::{ClaimError, EvalError, EvalErrorKind, InvalidArgument, Operand};
 use navicert_types::decode::closest;
 
-use super::go;
 use super::masked::Masked;
-use crate::authenticator::{Authenticator, Authenticators, AuthnRequest};
+use super::{go, token_text};
+use crate::AuthenticatedUser;
+use crate::authenticator::{Authenticator, Authenticators};
 use crate::config::{AttributeMapping, CompiledAuthenticator};
 use crate::json::Raw;
 use crate::jwt::claims::UnverifiedClaims;
 use crate::jwt::compact::RawToken;
-use crate::outcome::{AuthnOutcome, NoOpinion, Refusal};
+use crate::model::AuthnRequest;
+use crate::model::outcome::{AuthnOutcome, NoOpinion, Refusal};
 
 /// Hints about a failure, and the remedy.
 #[derive(Clone, Debug, Default)]
@@ -45,10 +46,16 @@ pub(super) fn guidance(
     let token = RawToken::new(request.token).ok();
     let payload = token.as_ref().and_then(|token| token.payload().ok());
     let claims = payload.as_ref().and_then(|payload| UnverifiedClaims::read(&payload.bytes).ok());
+    if !matches!(outcome, AuthnOutcome::Authenticated(_))
+        && let Some(found) = token_text::recognize(request.token)
+    {
+        let mut guidance = Guidance::default();
+        guidance.say(found.hint);
+        return guidance.remedy(found.remedy);
+    }
     match (outcome, token, claims) {
+        (AuthnOutcome::Authenticated(user), _, Some(claims)) => overage(user, &claims, authenticators),
         (AuthnOutcome::Authenticated(_), ..) => Guidance::default(),
-        // Its payload can be decoded, so that it is routed like a token.
-        _ if has_scheme(request.token) => not_a_token(NoOpinion::NotCompact, request.token),
         (AuthnOutcome::NoOpinion(NoOpinion::UnknownIssuer), _, Some(claims)) => {
             issuer(&claims, authenticators)
         }
@@ -64,18 +71,38 @@ pub(super) fn guidance(
     }
 }
 
+/// A user without groups whose token says that there are some.
+fn overage(
+    user: &AuthenticatedUser,
+    claims: &UnverifiedClaims<'_>,
+    authenticators: &Authenticators,
+) -> Guidance {
+    let mut guidance = Guidance::default();
+    let names = claims.claim("_claim_names").into_iter().flat_map(Raw::members);
+    let sign = match claims.claim("hasgroups") {
+        Some(value) if value.is_true() => "hasgroups",
+        _ if names.into_iter().any(|(name, _)| name == "groups") => "_claim_names",
+        _ => return guidance,
+    };
+    let authenticator = authenticators.find(claims.issuer());
+    let is_mapped = authenticator.is_some_and(|one| one.configuration.groups.is_some());
+    if is_mapped && user.groups().is_empty() {
+        guidance.say(format!(
+            "the user has no groups here, but has some at the provider: `{sign}` stands for groups that are too many for the token"
+        ));
+        return guidance.remedy(
+            "configure the provider to send fewer groups (only those assigned to the application), and reject such tokens with the \
+             rule `!has(claims.hasgroups) && !has(claims._claim_names)`",
+        );
+    }
+    guidance
+}
+
 fn not_a_token(why: NoOpinion, text: &str) -> Guidance {
     let mut guidance = Guidance::default();
     let text = text.trim();
     match why {
         NoOpinion::NotCompact if text.is_empty() => guidance.say("the token is empty"),
-        NoOpinion::NotCompact if has_scheme(text) => {
-            guidance.say("it starts with the word `Bearer`, which belongs to the Authorization header, not to the token");
-        }
-        NoOpinion::NotCompact if is_encoded_jwt(text) => {
-            guidance.say("it is a JWT that is encoded in base64 once more, as in the data of a Secret");
-            return guidance.remedy("decode the token with `base64 -d`");
-        }
         NoOpinion::NotCompact if text.starts_with('{') => {
             guidance.say("it starts with `{`: tokens in JSON form are never accepted; in a provider's token response, the token is the member `id_token`");
         }
@@ -94,19 +121,6 @@ fn not_a_token(why: NoOpinion, text: &str) -> Guidance {
         ),
     }
     guidance.remedy("send the provider's ID token, complete and unchanged")
-}
-
-/// Whether the token was copied with the scheme of the Authorization header.
-fn has_scheme(text: &str) -> bool {
-    let scheme = text.trim_start().split_once(' ').map(|(scheme, _)| scheme);
-    scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("bearer"))
-}
-
-/// Whether this is a JWT in base64.
-fn is_encoded_jwt(text: &str) -> bool {
-    let config = GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
-    let decoded = GeneralPurpose::new(&base64::alphabet::STANDARD, config).decode(text).unwrap_or_default();
-    decoded.starts_with(b"eyJ") && decoded.iter().filter(|byte| **byte == b'.').count() == 2
 }
 
 /// Hints for an unknown issuer that is nearly a configured one.
@@ -197,7 +211,7 @@ impl RefusalContext<'_> {
                 guidance.say(format!("the claim `{claim}` is of type {kind}, but {path} expects {expected}"));
                 guidance.remedy(format!("use an expression that converts it, or another claim, at {path}"))
             }
-            Refusal::Evaluation { path, error, .. } => self.evaluation(&path.to_string(), &error.error),
+            Refusal::Evaluation { path, text, error, .. } => self.evaluation(&path.to_string(), text, &error.error),
             Refusal::ResultType { path, expected, .. } => {
                 guidance.say(format!("the expression returned a value, but not {expected}"));
                 guidance.remedy(format!("make the expression at {path} return {expected}"))
@@ -334,6 +348,12 @@ impl RefusalContext<'_> {
         };
         let known = if kids.is_empty() { "none".to_owned() } else { kids.join(", ") };
         guidance.say(format!("available keys of the issuer: {known}"));
+        let has = |claim: &str| self.claims.claim(claim).is_some();
+        if is_unknown && has("cid") && has("scp") {
+            guidance.say("it is an access token of Okta (`cid`, `scp`); keys for those of the org authorization server are not published");
+            return guidance
+                .remedy("send the ID token, or use a custom authorization server (`…/oauth2/default`)");
+        }
         if is_unknown {
             return guidance.remedy(
                 "fetch the issuer's current keys: it has probably rotated them since these were fetched",
@@ -355,19 +375,41 @@ impl RefusalContext<'_> {
         guidance.say(format!("the token's claims are {}", names.join(", ")));
     }
 
-    fn evaluation(&self, path: &str, error: &navicert_cel::EvalError) -> Guidance {
+    fn evaluation(&self, path: &str, text: &str, error: &EvalError) -> Guidance {
         let mut guidance = Guidance::default();
-        if let Some(key) = error.message.strip_prefix("no such key: ")
+        if let EvalErrorKind::NoSuchKey(Operand::Literal(key)) = &error.kind
+            && is_claim(text, error.span, key)
             && self.claims.claim(key).is_none()
         {
             self.missing(&mut guidance, key);
-            if let Some(hint) = error.hint {
-                guidance.say(hint);
-            }
+            error.hint().into_iter().for_each(|hint| guidance.say(hint));
             return guidance.remedy(format!("if the claim may be missing, write `claims.?{key}.orValue(…)` at {path}; otherwise configure the provider to include it"));
         }
-        if let Some(hint) = error.hint {
-            guidance.say(hint);
+        error.hint().into_iter().for_each(|hint| guidance.say(hint));
+        match &error.kind {
+            EvalErrorKind::InvalidArgument { argument, .. } => {
+                guidance.say("the argument comes from the token; `--show-values` shows it");
+                if let Some(test) = validity_test(*argument) {
+                    return guidance.remedy(format!("test the value with `{test}` first in the expression at {path}, or configure the provider to issue a valid one"));
+                }
+            }
+            EvalErrorKind::Claim { claim, error: ClaimError::Pending | ClaimError::Unavailable(_) } => {
+                guidance.say(format!(
+                    "`{claim}` is a distributed claim (`_claim_names`, `_claim_sources`) without a value"
+                ));
+                return guidance
+                    .remedy(format!("configure the provider to include `{claim}` in the token itself"));
+            }
+            EvalErrorKind::Claim { claim, .. } => {
+                return guidance.remedy(format!(
+                    "configure the provider to issue `{claim}` as a value that kube-apiserver can read"
+                ));
+            }
+            EvalErrorKind::Internal(_) => {
+                return guidance
+                    .remedy(format!("report this as a bug of navicert, with the expression at {path}"));
+            }
+            _ => {}
         }
         guidance.remedy(format!("fix the expression at {path} for tokens like this one"))
     }
@@ -411,6 +453,34 @@ impl RefusalContext<'_> {
                 guidance.say(format!("the rule sees `user.{word}` with the prefix `{prefix}`"));
             }
         }
+    }
+}
+
+/// Whether the failed part of an expression selects this claim, and not a member of another value.
+fn is_claim(expression: &str, span: navicert_cel::Span, key: &str) -> bool {
+    let part = expression.get(span.start as usize..span.end as usize).unwrap_or_default();
+    [format!("claims.{key}"), format!("claims['{key}']"), format!("claims[\"{key}\"]")]
+        .iter()
+        .any(|one| one == part)
+}
+
+/// The function that tells whether a value is a valid argument.
+fn validity_test(argument: InvalidArgument) -> Option<&'static str> {
+    match argument {
+        InvalidArgument::IpAddress => Some("isIP(…)"),
+        InvalidArgument::Cidr => Some("isCIDR(…)"),
+        InvalidArgument::Url => Some("isURL(…)"),
+        InvalidArgument::Version => Some("isSemver(…)"),
+        InvalidArgument::Quantity => Some("isQuantity(…)"),
+        InvalidArgument::Pattern
+        | InvalidArgument::TimeZone
+        | InvalidArgument::Base64
+        | InvalidArgument::Format
+        | InvalidArgument::Position
+        | InvalidArgument::Slice
+        | InvalidArgument::RangeSize
+        | InvalidArgument::FlattenLevel
+        | InvalidArgument::ShiftOffset => None,
     }
 }
 

@@ -109,13 +109,18 @@ fn thumbprint(sha1: &str, sha256: &str) -> String {
     "go-jose/go-jose: invalid JWK, public keys in key and x5c fields do not match".to_owned()
 }
 
+/// Why a key in a token's header is invalid.
+pub(super) enum EmbeddedKeyError {
+    /// The key does not parse, with the message.
+    Invalid(String),
+    /// It is not a public key.
+    NotPublic,
+}
+
 /// The error for a key embedded in a token's header.
-pub(super) fn embedded(raw: Raw<'_>) -> Option<String> {
-    one(raw).or_else(|| {
-        key::check_embedded(raw)
-            .err()
-            .map(|_| "go-jose/go-jose: invalid embedded jwk, must be public key".to_owned())
-    })
+pub(super) fn embedded(raw: Raw<'_>) -> Option<EmbeddedKeyError> {
+    let invalid = one(raw).map(EmbeddedKeyError::Invalid);
+    invalid.or_else(|| key::check_embedded(raw).err().map(|_| EmbeddedKeyError::NotPublic))
 }
 
 /// The error for an invalid certificate chain.

@@ -1,9 +1,10 @@
 //! The exact message that kube-apiserver would log for a token. The order is that of its libraries: header, algorithm,
 //! signature, then claims; so the message can differ from the first failing step here.
 
+use super::key_errors::EmbeddedKeyError;
 use super::masked::Masked;
-use super::{go, key_errors};
-use crate::authenticator::{Authenticator, Authenticators, AuthnRequest};
+use super::{UpstreamDecision, go, key_errors};
+use crate::authenticator::{Authenticator, Authenticators};
 use crate::config::{AttributeMapping, CompiledIssuer};
 use crate::json::{Kind, Raw};
 use crate::jwks::KeysUnavailable;
@@ -12,22 +13,36 @@ use crate::jwt::compact::{RawToken, TokenPart};
 use crate::jwt::header::Header;
 use crate::jwt::registered_claim::go_name_matches;
 use crate::jwt::{JwsAlgorithmSet, signature};
-use crate::outcome::{AuthnOutcome, Purpose, Refusal, redact_values};
+use crate::model::AuthnRequest;
+use crate::model::outcome::{AuthnOutcome, Purpose, Refusal};
 use crate::profile::AuthnProfile;
 
-/// The message that kube-apiserver would log; `None` if it accepts the token.
+/// Whether kube-apiserver accepts the token, and the message that it would log.
 ///
 /// `authenticators` are those of profile `kube`; `key_set` returns the issuer's response, for key sets that do not parse.
-pub fn log_line(
+pub fn upstream_decision(
     authenticators: &Authenticators,
     request: &AuthnRequest<'_>,
     key_set: impl Fn(&CompiledIssuer) -> Option<String>,
+) -> UpstreamDecision {
+    match authenticators.authenticate(&AuthnRequest { observer: None, ..*request }) {
+        AuthnOutcome::Authenticated(_) => UpstreamDecision::Accepts,
+        AuthnOutcome::NoOpinion(_) => {
+            UpstreamDecision::Rejects(Some(Masked::text_only("invalid bearer token")))
+        }
+        AuthnOutcome::Rejected(rejection) => {
+            UpstreamDecision::Rejects(log_line(authenticators, request, &rejection.refusal, key_set))
+        }
+    }
+}
+
+/// The message for a refusal, if its exact words are known.
+fn log_line(
+    authenticators: &Authenticators,
+    request: &AuthnRequest<'_>,
+    refusal: &Refusal,
+    key_set: impl Fn(&CompiledIssuer) -> Option<String>,
 ) -> Option<Masked> {
-    let refusal = match authenticators.authenticate(&AuthnRequest { observer: None, ..*request }) {
-        AuthnOutcome::Authenticated(_) => return None,
-        AuthnOutcome::NoOpinion(_) => return Some(Masked::text_only("invalid bearer token")),
-        AuthnOutcome::Rejected(rejection) => rejection.refusal,
-    };
     let token = RawToken::new(request.token).ok()?;
     let payload = token.payload().ok()?;
     let claims = UnverifiedClaims::read(&payload.bytes).ok()?;
@@ -35,65 +50,67 @@ pub fn log_line(
     if matches!(refusal, Refusal::NotReady) {
         return Some(Masked::text_only("oidc: authenticator not initialized"));
     }
-    let unverified = unverified(&token, &payload, authenticator, key_set)
-        .or_else(|| checked(&claims, &refusal, &authenticator.configuration.issuer, request));
-    Some(match unverified {
-        Some(line) => line.after("oidc: verify token: "),
-        None => mapped(&claims, &refusal, authenticator),
-    })
+    if let Some(line) = unverified(&token, &payload, authenticator, key_set) {
+        return line.map(|line| line.after("oidc: verify token: "));
+    }
+    match checked(&claims, refusal, &authenticator.configuration.issuer, request) {
+        Some(line) => Some(line.after("oidc: verify token: ")),
+        None => mapped(&claims, refusal, authenticator),
+    }
 }
 
-/// Header, algorithm and signature.
+/// Header, algorithm and signature: `None` if they are valid, else the message, if its exact words are known.
 fn unverified(
     token: &RawToken<'_>,
     payload: &TokenPart,
     authenticator: &Authenticator,
     key_set: impl Fn(&CompiledIssuer) -> Option<String>,
-) -> Option<Masked> {
+) -> Option<Option<Masked>> {
     let (header_text, signature_text) = token.spaceless();
     if let Some(message) = go::base64_error(&header_text).or_else(|| go::base64_error(&signature_text)) {
-        return Some(malformed(message));
+        return Some(Some(malformed(Masked::text_only(message))));
     }
     let header_part = token.header()?;
     if let Some(message) = header_error(&header_part.bytes) {
-        return Some(malformed(message));
+        return Some(Some(malformed(message)));
     }
     let allowed = authenticator.algorithms();
     let Ok(header) = Header::read(&header_part.bytes, allowed, &AuthnProfile::KUBE) else {
-        return Some(algorithm(&header_part.bytes, allowed));
+        return Some(Some(algorithm(&header_part.bytes, allowed)));
     };
     let failed = "failed to verify signature: ";
     match authenticator.keys().current() {
         Err(KeysUnavailable::NotReady) => None,
-        Err(KeysUnavailable::Failed(why)) => {
+        Err(KeysUnavailable::Failed(_)) => {
+            // Of a failed request only kube-apiserver's HTTP client knows the words.
             let body = key_set(&authenticator.configuration.issuer);
-            let message = body.as_deref().and_then(key_errors::fetching).unwrap_or(why);
-            Some(Masked::text_only(format!("{failed}fetching keys {message}")))
+            let message = body.as_deref().and_then(key_errors::fetching);
+            Some(message.map(|message| Masked::text_only(format!("{failed}fetching keys {message}"))))
         }
         Ok(keys) => signature::check(token, (&header, &header_part), payload, &keys, &AuthnProfile::KUBE)
             .err()
-            .map(|_| Masked::text_only(format!("{failed}failed to verify id token signature"))),
+            .map(|_| Some(Masked::text_only(format!("{failed}failed to verify id token signature")))),
     }
 }
 
-fn malformed(message: impl Into<String>) -> Masked {
-    Masked::text_only("oidc: malformed jwt: ".to_owned() + &message.into())
+fn malformed(message: Masked) -> Masked {
+    message.after("oidc: malformed jwt: ")
 }
 
 /// The error of a header before its algorithm is checked.
-fn header_error(bytes: &[u8]) -> Option<String> {
+fn header_error(bytes: &[u8]) -> Option<Masked> {
     if bytes.is_empty() {
         return None;
     }
     if let Some(message) = go::syntax_error(bytes) {
-        return Some(message);
+        return Some(Masked::text_only(message));
     }
     let raw = Raw::parse(bytes).ok()?;
     if !matches!(raw.kind(), Kind::Object | Kind::Null) {
-        return Some(go::type_mismatch(raw.kind(), "jose.rawHeader"));
+        return Some(Masked::text_only(go::type_mismatch(raw.kind(), "jose.rawHeader")));
     }
     if let Some(name) = key_errors::repeated(raw) {
-        return Some(format!("json: duplicate key '{name}' in object"));
+        return Some(Masked::text_only(format!("json: duplicate key '{name}' in object")));
     }
     for (name, value) in raw.members().filter(|(_, value)| !value.is_null()) {
         let wrong = match name.as_ref() {
@@ -101,10 +118,12 @@ fn header_error(bytes: &[u8]) -> Option<String> {
                 (value.kind() != Kind::String).then(|| go::type_mismatch(value.kind(), "string"))
             }
             "jwk" => match key_errors::embedded(value) {
-                Some(message) if message.starts_with("go-jose/go-jose: invalid embedded jwk") => {
-                    return Some(message);
+                Some(EmbeddedKeyError::NotPublic) => {
+                    let message = "go-jose/go-jose: invalid embedded jwk, must be public key";
+                    return Some(Masked::text_only(message));
                 }
-                other => other,
+                Some(EmbeddedKeyError::Invalid(message)) => Some(message),
+                None => None,
             },
             "x5c" => key_errors::certificates(value),
             _ => {
@@ -120,7 +139,8 @@ fn header_error(bytes: &[u8]) -> Option<String> {
             _ => "value",
         };
         if let Some(message) = wrong {
-            return Some(format!("failed to unmarshal {what}: {message}: {}", go::quoted(&value.text())));
+            let message = Masked::text_only(format!("failed to unmarshal {what}: {message}: "));
+            return Some(message.value(go::quoted(&value.text())));
         }
     }
     None
@@ -144,7 +164,7 @@ fn checked(
     request: &AuthnRequest<'_>,
 ) -> Option<Masked> {
     if let Some(message) = type_error(claims) {
-        return Some(Masked::text_only(format!("oidc: failed to unmarshal claims: {message}")));
+        return Some(message.after("oidc: failed to unmarshal claims: "));
     }
     let registered = claims.registered_as_go_reads_them()?;
     if let Some(message) = registered.missing_source() {
@@ -181,14 +201,14 @@ fn checked(
 
 /// The error for the first registered claim of a wrong type. Claims with a custom decoder fail at once; of the others the
 /// first one is reported at the end.
-fn type_error(claims: &UnverifiedClaims<'_>) -> Option<String> {
+fn type_error(claims: &UnverifiedClaims<'_>) -> Option<Masked> {
     let mut first = None;
     for (name, value) in claims.members() {
         let field = |found: Kind, field: &str, wanted: &str| {
-            format!(
+            Masked::text_only(format!(
                 "json: cannot unmarshal {} into Go struct field {field} of type {wanted}",
                 go::kind(found)
-            )
+            ))
         };
         let is = |known: &str| go_name_matches(name, known);
         if is("aud") {
@@ -262,41 +282,42 @@ fn source_misfit(value: Raw<'_>) -> Option<(Kind, String, &'static str)> {
     None
 }
 
-fn time_error(value: Raw<'_>, name: &str) -> Option<String> {
+fn time_error(value: Raw<'_>, name: &str) -> Option<Masked> {
     let number = match value.kind() {
         Kind::Null if name == "nbf" => return None,
-        Kind::Null => return Some("strconv.ParseFloat: parsing \"\": invalid syntax".to_owned()),
+        Kind::Null => {
+            return Some(Masked::text_only("strconv.ParseFloat: parsing \"\": invalid syntax"));
+        }
         Kind::Number => value.number()?.to_owned(),
         Kind::String => {
             let text = value.string()?;
             if crate::json::number_length(text.as_bytes()) != text.len() || text.is_empty() {
                 let literal = go::quoted(&value.text());
-                return Some(format!(
-                    "json: invalid number literal, trying to unmarshal {literal} into Number"
-                ));
+                let message = Masked::text_only("json: invalid number literal, trying to unmarshal ");
+                return Some(message.value(literal).then(" into Number"));
             }
             text.into_owned()
         }
         other => {
-            return Some(format!(
+            return Some(Masked::text_only(format!(
                 "json: cannot unmarshal {} into Go struct field idToken.{name} of type json.Number",
                 go::kind(other)
-            ));
+            )));
         }
     };
     let fits = number.parse::<i64>().is_ok() || number.parse::<f64>().is_ok_and(f64::is_finite);
-    (!fits).then(|| format!("strconv.ParseFloat: parsing {}: value out of range", go::quoted(&number)))
+    (!fits).then(|| {
+        let message = Masked::text_only("strconv.ParseFloat: parsing ");
+        message.value(go::quoted(&number)).then(": value out of range")
+    })
 }
 
 /// Distributed claims, mappings and rules.
-fn mapped(claims: &UnverifiedClaims<'_>, refusal: &Refusal, authenticator: &Authenticator) -> Masked {
+fn mapped(claims: &UnverifiedClaims<'_>, refusal: &Refusal, authenticator: &Authenticator) -> Option<Masked> {
     let configuration = &authenticator.configuration;
-    match refusal {
-        Refusal::Distributed(why) => {
-            let message =
-                distributed_error(claims, configuration.groups.as_ref()).unwrap_or_else(|| (*why).to_owned());
-            Masked::text_only(format!("oidc: could not expand distributed claims: {message}"))
-        }
+    Some(match refusal {
+        Refusal::Distributed(_) => distributed_error(claims, configuration.groups.as_ref())?
+            .after("oidc: could not expand distributed claims: "),
         Refusal::MissingClaim { path, claim } => Masked::text_only(format!(
             "oidc: parse {} {}: claim not present",
             mapping(path),
@@ -305,16 +326,17 @@ fn mapped(claims: &UnverifiedClaims<'_>, refusal: &Refusal, authenticator: &Auth
         Refusal::MappingType { path, claim, .. } => {
             let found = claims.claim(claim).map_or(Kind::Null, Raw::kind);
             if claim == "email_verified" {
-                return Masked::text_only(format!(
+                return Some(Masked::text_only(format!(
                     "oidc: parse 'email_verified' claim: {}",
                     go::type_mismatch(found, "bool")
-                ));
+                )));
             }
             let message = go::type_mismatch(found, "string");
             Masked::text_only(format!("oidc: parse {} {}: {message}", mapping(path), go::quoted(claim)))
         }
         Refusal::EmailNotVerified => Masked::text_only("oidc: email not verified"),
         Refusal::EmptyUsername => Masked::text_only("oidc: empty username via CEL expression is not allowed"),
+        Refusal::Evaluation { error, .. } if !error.error.kind.is_upstream() => return None,
         Refusal::Evaluation { path, text, purpose, error } => {
             let prefix = match (purpose, part(path)) {
                 (Purpose::Mapping, "extra") => String::new(),
@@ -322,13 +344,9 @@ fn mapped(claims: &UnverifiedClaims<'_>, refusal: &Refusal, authenticator: &Auth
                 (Purpose::ClaimRule, _) => CLAIM_RULE.to_owned(),
                 (Purpose::UserRule, _) => USER_RULE.to_owned(),
             };
-            let (cause, message) =
-                (error.error.to_string(), format!("{prefix}expression '{text}' resulted in error: "));
-            if redact_values(&cause, text) == cause {
-                Masked::text_only(message + &cause)
-            } else {
-                Masked::text_only(message).value(cause)
-            }
+            let message = Masked::text_only(format!("{prefix}expression '{text}' resulted in error: "));
+            let kind = &error.error.kind;
+            if kind.has_values() { message.value(kind.exposed()) } else { message.then(kind.exposed()) }
         }
         Refusal::ResultType { path, text, .. } => {
             let strings = "expression must return a string or a list of strings";
@@ -346,8 +364,8 @@ fn mapped(claims: &UnverifiedClaims<'_>, refusal: &Refusal, authenticator: &Auth
         Refusal::UserRule { text, message, .. } => {
             Masked::text_only(format!("{USER_RULE}validation expression '{text}' failed: {message}"))
         }
-        other => Masked::text_only(format!("oidc: {other}")),
-    }
+        _ => return None,
+    })
 }
 
 const CLAIM_RULE: &str = "oidc: error evaluating claim validation expression: ";
@@ -370,15 +388,18 @@ fn required(claims: &UnverifiedClaims<'_>, claim: &str, authenticator: &Authenti
         .then(format!(", want = {want}"))
 }
 
-fn distributed_error(claims: &UnverifiedClaims<'_>, groups: Option<&AttributeMapping>) -> Option<String> {
+fn distributed_error(claims: &UnverifiedClaims<'_>, groups: Option<&AttributeMapping>) -> Option<Masked> {
     let Some(AttributeMapping::Claim { claim, .. }) = groups else { return None };
     let names = claims.claim("_claim_names")?;
     let Some(sources) = claims.claim("_claim_sources") else {
-        return Some("oidc: no claim sources".to_owned());
+        return Some(Masked::text_only("oidc: no claim sources"));
     };
     let source = names.members().filter(|(name, _)| name == claim).last()?.1.string()?;
     let known = sources.members().any(|(name, _)| name == source);
-    (!known).then(|| format!("id token _claim_names contained a source {source} missing in _claims_sources"))
+    (!known).then(|| {
+        let message = Masked::text_only("id token _claim_names contained a source ");
+        message.value(source).then(" missing in _claims_sources")
+    })
 }
 
 /// kube-apiserver's name of the mapping at this path when a claim is invalid.

@@ -1,5 +1,7 @@
 //! Text with maskable claim values: explanations are often pasted into tickets.
 
+use navicert_cel::Untrusted;
+
 /// Text in which claim values can be masked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Masked(Vec<Piece>);
@@ -7,20 +9,26 @@ pub struct Masked(Vec<Piece>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece {
     Text(String),
-    Value(String),
+    Value(Untrusted),
 }
 
 impl Masked {
     /// The text with claim values.
     pub fn shown(&self) -> String {
-        self.0.iter().map(|(Piece::Text(text) | Piece::Value(text))| text.as_str()).collect()
+        fn piece(piece: &Piece) -> &str {
+            match piece {
+                Piece::Text(text) => text,
+                Piece::Value(value) => value.expose(),
+            }
+        }
+        self.0.iter().map(piece).collect()
     }
 
     /// The text with `…` for every claim value.
     pub fn masked(&self) -> String {
         let piece = |piece: &Piece| match piece {
             Piece::Text(text) => text.clone(),
-            Piece::Value(_) => "…".to_owned(),
+            Piece::Value(value) => value.to_string(),
         };
         self.0.iter().map(piece).collect()
     }
@@ -35,7 +43,7 @@ impl Masked {
     }
 
     pub(super) fn value(mut self, text: impl Into<String>) -> Self {
-        self.0.push(Piece::Value(text.into()));
+        self.0.push(Piece::Value(Untrusted::new(text)));
         self
     }
 

@@ -36,7 +36,10 @@ pub enum DiscoveryError {
     #[error("invalid discovery document: {0}")]
     Document(&'static str),
     /// The document belongs to another issuer.
-    #[error("oidc: issuer did not match: configured {configured:?}, discovery document states {stated:?}")]
+    #[error(
+        "oidc: issuer did not match: configured {configured:?}, discovery document states {stated:?}{}",
+        slash_hint(configured, stated)
+    )]
     Issuer {
         /// The configured issuer.
         configured: String,
@@ -50,6 +53,16 @@ pub enum DiscoveryError {
     // H19
     #[error("invalid `jwks_uri` {0:?}: an absolute https URL is required")]
     KeysAddress(String),
+}
+
+/// What to do if two issuers differ only by a trailing slash.
+fn slash_hint(configured: &str, stated: &str) -> &'static str {
+    let is_slash = configured.trim_end_matches('/') == stated.trim_end_matches('/');
+    match is_slash {
+        true if stated.ends_with('/') => "; add the trailing slash to `issuer.url`",
+        true => "; remove the trailing slash from `issuer.url`",
+        false => "",
+    }
 }
 
 /// The default URL of an issuer's discovery document: below the issuer's URL, without one trailing slash.
@@ -180,6 +193,20 @@ mod tests {
         assert_eq!(well_known("https://i"), "https://i/.well-known/openid-configuration");
         assert_eq!(well_known("https://i/"), "https://i/.well-known/openid-configuration");
         assert_eq!(well_known("https://i//"), "https://i//.well-known/openid-configuration");
+    }
+
+    // S158
+    #[test]
+    fn trailing_slash_is_named() {
+        for (configured, stated, end) in [
+            ("https://i", "https://i/", "; add the trailing slash to `issuer.url`"),
+            ("https://i/", "https://i", "; remove the trailing slash from `issuer.url`"),
+            ("https://i", "https://j", "discovery document states \"https://j\""),
+        ] {
+            let document = format!(r#"{{"issuer":"{stated}","jwks_uri":"https://i/k"}}"#);
+            let error = read(configured, document.as_bytes(), &AuthnProfile::KUBE).unwrap_err().to_string();
+            assert!(error.ends_with(end), "{error}");
+        }
     }
 
     // S157, S158 (XV1), S159 (XV3, XV5, XV6), S160, XV1–XV7; A57, A58; H7, H19

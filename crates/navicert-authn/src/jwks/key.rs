@@ -65,11 +65,15 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// Whether the key may verify signatures of this algorithm.
-    pub(crate) fn allows(&self, algorithm: JwsAlgorithm) -> bool {
+    /// Whether the key may verify signatures.
+    fn is_for_signatures(&self) -> bool {
         self.public_key_use.as_ref().is_none_or(|word| word == "sig")
             && self.operations.as_ref().is_none_or(|list| list.iter().any(|word| word == "verify"))
-            && self.algorithm.as_ref().is_none_or(|name| name == algorithm.name())
+    }
+
+    /// Whether the key may verify signatures of this algorithm.
+    pub(crate) fn allows(&self, algorithm: JwsAlgorithm) -> bool {
+        self.is_for_signatures() && self.algorithm.as_ref().is_none_or(|name| name == algorithm.name())
     }
 }
 
@@ -130,9 +134,9 @@ impl Jwk {
         &self.kid
     }
 
-    /// Whether the key can verify any signature.
+    /// Whether the key can verify any signature, and is not meant for something else, such as encryption.
     pub fn is_usable(&self) -> bool {
-        !matches!(self.material, Material::Unusable)
+        !matches!(self.material, Material::Unusable) && self.usage.is_for_signatures()
     }
 
     /// Caches the text of a plain header that names this key, if it is the first one. Call only after the signature has been

@@ -5,10 +5,10 @@ use navicert_types::error_chain;
 
 use super::discovery::{Discovered, DiscoveryError, discover};
 use super::fetch::{Fetch, FetchError, FetchRequest, FetchStage};
-use super::{KeySet, StaticKeys};
+use super::{KeySet, KeysUnavailable, StaticKeys};
 use crate::config::CompiledIssuer;
-use crate::explain::StepOutcome;
 use crate::jwt::JwsAlgorithm;
+use crate::model::StepOutcome;
 use crate::profile::AuthnProfile;
 
 /// The steps of a probe, in order.
@@ -78,6 +78,8 @@ pub struct IssuerProbe {
     pub results: Vec<ProbeResult>,
     /// The keys, if they could be fetched.
     pub keys: Option<KeySet>,
+    /// The URL of the key set, if the issuer was discovered.
+    pub jwks_uri: Option<String>,
 }
 
 impl IssuerProbe {
@@ -92,15 +94,23 @@ impl IssuerProbe {
         failed.is_some_and(|seen| seen.probe < Probe::Discovery)
     }
 
-    /// The keys for an authenticator, or the reason why there are none.
-    pub fn into_keys(self) -> StaticKeys {
-        let failed = self.results.into_iter().find_map(|seen| match seen.verdict {
-            StepOutcome::Fail(why) => Some(why),
+    /// The first failing step, and why it failed.
+    pub fn failure(&self) -> Option<(Probe, &str)> {
+        self.results.iter().find_map(|seen| match &seen.verdict {
+            StepOutcome::Fail(why) => Some((seen.probe, why.as_str())),
             _ => None,
-        });
-        match self.keys {
-            Some(keys) => StaticKeys::new(keys),
-            None => StaticKeys::unavailable(super::KeysUnavailable::Failed(failed.unwrap_or_default())),
+        })
+    }
+
+    /// The keys for an authenticator. As in a server, an issuer without a discovery document is not ready, and one without a
+    /// key set has failed.
+    pub fn into_keys(self) -> StaticKeys {
+        let why = self.failure().map(|(_, why)| why.to_owned()).unwrap_or_default();
+        match (self.keys, self.jwks_uri) {
+            (Some(keys), Some(url)) => StaticKeys::new(keys).with_address(&url),
+            (Some(keys), None) => StaticKeys::new(keys),
+            (None, Some(_)) => StaticKeys::unavailable(KeysUnavailable::Failed(why)),
+            (None, None) => StaticKeys::unavailable(KeysUnavailable::NotReady),
         }
     }
 }
@@ -113,7 +123,7 @@ pub async fn probe_issuer(issuer: &CompiledIssuer, fetch: &dyn Fetch, profile: &
         Ok(keys) => (Some(keys), None),
         Err((probe, why)) => (None, Some((probe, why))),
     };
-    // Keys without a common algorithm are still returned.
+    // Keys are returned even if none is usable or no algorithm is accepted.
     let failure = failure.or(notes.failure);
     let seen = Probe::ALL.map(|probe| {
         let verdict = match &failure {
@@ -125,12 +135,14 @@ pub async fn probe_issuer(issuer: &CompiledIssuer, fetch: &dyn Fetch, profile: &
         let note = note.filter(|_| verdict == StepOutcome::Pass).unwrap_or_default();
         ProbeResult { probe, verdict, note }
     });
-    IssuerProbe { results: seen.to_vec(), keys }
+    IssuerProbe { results: seen.to_vec(), keys, jwks_uri: notes.jwks_uri }
 }
 
 #[derive(Default)]
 struct Notes {
     texts: Vec<(Probe, String)>,
+    jwks_uri: Option<String>,
+    /// A failure that leaves the keys as they are.
     failure: Option<(Probe, String)>,
 }
 
@@ -149,6 +161,7 @@ async fn steps(
         (probe, error_chain(&error))
     })?;
     notes.texts.push((Probe::KeySet, discovered.jwks_uri.clone()));
+    notes.jwks_uri = Some(discovered.jwks_uri.clone());
     let request = FetchRequest::for_issuer(issuer, &discovered.jwks_uri, profile);
     let answer = fetch.get(request).await.map_err(|error| (Probe::KeySet, error_chain(&error)))?;
     if answer.status != 200 {
@@ -162,10 +175,11 @@ async fn steps(
     let other = keys.skipped() + keys.keys().len() - usable;
     let note = if other == 0 { format!("{usable}") } else { format!("{usable} usable, {other} unusable") };
     notes.texts.push((Probe::UsableKeys, note));
-    if usable == 0 {
-        return Err((Probe::UsableKeys, "the key set has no usable key".to_owned()));
-    }
-    notes.failure = algorithms(&discovered, &mut notes.texts);
+    notes.failure = if usable == 0 {
+        Some((Probe::UsableKeys, "the key set has no usable key".to_owned()))
+    } else {
+        algorithms(&discovered, &mut notes.texts)
+    };
     Ok(keys)
 }
 

@@ -6,10 +6,9 @@ use std::collections::{HashMap, HashSet};
 
 use super::registered_claim::{RegisteredClaim, go_name_matches};
 use super::seconds::seconds;
-use crate::authenticator::AuthnRequest;
-use crate::explain::AuthnStep;
 use crate::json::{Kind, Raw};
-use crate::outcome::{NoOpinion, Refusal};
+use crate::model::outcome::{NoOpinion, Refusal};
+use crate::model::{AuthnRequest, AuthnStep};
 use crate::profile::{AuthnProfile, Hardening};
 use crate::revocation::TokenSubject;
 
@@ -42,6 +41,7 @@ pub(crate) struct UnverifiedClaims<'p> {
 pub struct VerifiedClaims<'p> {
     raw: Raw<'p>,
     members: Vec<(Cow<'p, str>, Raw<'p>)>,
+    audience: Option<Raw<'p>>,
     expires: i64,
 }
 
@@ -97,7 +97,7 @@ impl<'p> UnverifiedClaims<'p> {
         audiences: &[String],
         request: &AuthnRequest<'_>,
         profile: &AuthnProfile,
-    ) -> Result<CheckedClaims, Refusal> {
+    ) -> Result<CheckedClaims<'p>, Refusal> {
         let now = request.now;
         if profile.has(Hardening::ExactClaimNames) {
             self.reject_ambiguity()?;
@@ -137,7 +137,7 @@ impl<'p> UnverifiedClaims<'p> {
             return Err(Refusal::NotYetValid);
         }
         request.passed(AuthnStep::NotBefore);
-        Ok(CheckedClaims { audience_matches: for_us, expires })
+        Ok(CheckedClaims { audience_matches: for_us, audience: registered.audience, expires })
     }
 
     /// Rejects payloads in which a verifier and a rule could see different claims of one name.
@@ -211,8 +211,9 @@ impl<'p> UnverifiedClaims<'p> {
     }
 
     /// Turns the claims into verified ones. Call only after the signature has been verified.
-    pub(super) fn into_verified(self, checked: &CheckedClaims) -> VerifiedClaims<'p> {
-        VerifiedClaims { raw: self.raw, members: self.members, expires: checked.expires }
+    pub(super) fn into_verified(self, checked: &CheckedClaims<'p>) -> VerifiedClaims<'p> {
+        let CheckedClaims { audience, expires, .. } = *checked;
+        VerifiedClaims { raw: self.raw, members: self.members, audience, expires }
     }
 }
 
@@ -225,6 +226,11 @@ impl<'p> RegisteredClaims<'p> {
     /// The expiry in seconds since 1970; the year 1 if missing.
     pub(crate) fn expires(&self) -> i64 {
         self.expires.unwrap_or(YEAR_ONE)
+    }
+
+    /// The expiry in seconds since 1970, if the token has one.
+    pub(crate) fn stated_expiry(&self) -> Option<i64> {
+        self.expires
     }
 
     /// The `nbf` claim.
@@ -244,9 +250,10 @@ impl<'p> RegisteredClaims<'p> {
 }
 
 /// The result of the checks before signature verification.
-pub(crate) struct CheckedClaims {
+pub(crate) struct CheckedClaims<'p> {
     /// One of the audiences is configured.
     pub(crate) audience_matches: bool,
+    audience: Option<Raw<'p>>,
     expires: i64,
 }
 
@@ -285,6 +292,11 @@ impl<'p> VerifiedClaims<'p> {
     /// The expiry in seconds since 1970.
     pub fn expires(&self) -> i64 {
         self.expires
+    }
+
+    /// The audiences that were compared with the configured ones.
+    pub(crate) fn audiences(&self) -> impl Iterator<Item = Cow<'p, str>> {
+        self.audience.into_iter().flat_map(audiences).flatten()
     }
 }
 

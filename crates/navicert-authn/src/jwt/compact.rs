@@ -8,7 +8,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 // Accepts canonical encodings only: trailing bits have to be zero.
 use base64_simd::{AsOut as _, URL_SAFE_NO_PAD};
 
-use crate::outcome::NoOpinion;
+use crate::model::outcome::NoOpinion;
 
 /// Unpadded base64url with arbitrary trailing bits, as Go's decoder accepts it.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(

@@ -3,12 +3,12 @@
 
 use std::borrow::Cow;
 
-use super::algorithm::{JwsAlgorithm, JwsAlgorithmSet};
 use super::claims::has_duplicates;
 use super::compact::RawToken;
 use crate::json::{Kind, Raw};
 use crate::jwks::key;
-use crate::outcome::Refusal;
+use crate::model::outcome::Refusal;
+use crate::model::{JwsAlgorithm, JwsAlgorithmSet};
 use crate::profile::{AuthnProfile, Hardening};
 
 /// The relevant members of a header.

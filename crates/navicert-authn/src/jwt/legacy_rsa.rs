@@ -8,7 +8,7 @@
 use aws_lc_rs::digest::{Context, Digest};
 use num_bigint::BigUint;
 
-use super::algorithm::{JwsAlgorithm, SignatureScheme};
+use crate::model::{JwsAlgorithm, SignatureScheme};
 
 /// Accepted key sizes; the upper bound limits the work of one verification.
 const KEY_BITS: std::ops::RangeInclusive<usize> = 1024..=16_384;

@@ -10,14 +10,14 @@ use aws_lc_rs::signature::{
     RSA_PSS_2048_8192_SHA384, RSA_PSS_2048_8192_SHA512, RsaParameters, RsaPublicKeyComponents,
 };
 
-use super::algorithm::{JwsAlgorithm, SignatureScheme};
 use super::claims::{CheckedClaims, UnverifiedClaims, VerifiedClaims};
 use super::compact::{RawToken, SIGNATURE_BUFFER_BYTES, TokenPart};
 use super::header::Header;
 use super::legacy_rsa;
 use crate::jwks::KeySet;
 use crate::jwks::key::{Curve, Jwk, Material};
-use crate::outcome::Refusal;
+use crate::model::outcome::Refusal;
+use crate::model::{JwsAlgorithm, SignatureScheme};
 use crate::profile::{AuthnProfile, Hardening};
 
 /// Verifies the signature and returns the verified claims.
@@ -25,7 +25,7 @@ pub(crate) fn verify<'p>(
     token: &RawToken<'_>,
     header: (&Header<'_>, &TokenPart),
     payload: &TokenPart,
-    claims: (UnverifiedClaims<'p>, &CheckedClaims),
+    claims: (UnverifiedClaims<'p>, &CheckedClaims<'p>),
     keys: &KeySet,
     profile: &AuthnProfile,
 ) -> Result<VerifiedClaims<'p>, Refusal> {

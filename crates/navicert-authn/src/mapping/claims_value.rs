@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
-use navicert_cel::{ClaimSet, ValueRef};
+use navicert_cel::{ClaimError, ClaimSet, Untrusted, ValueRef};
 use serde_json::{Map, Number, Value};
 
 use crate::json::{self, Kind, Raw};
 use crate::jwt::VerifiedClaims;
-use crate::outcome::Refusal;
+use crate::model::outcome::Refusal;
 use crate::profile::{AuthnProfile, Hardening};
 
 /// Maximum nesting. A claim nested deeper has no value, which only affects expressions that use it.
@@ -47,11 +47,11 @@ fn insert<'c>(
         Kind::Bool => set.insert_value(name, ValueRef::Bool(raw.is_true())),
         Kind::Number => match number(raw) {
             Some(value) => set.insert_value(name, ValueRef::Double(value)),
-            None => set.insert(name, Err(format!("claim {name:?} {OUT_OF_RANGE}"))),
+            None => set.insert(name, Err(out_of_range(raw))),
         },
         Kind::Array | Kind::Object => {
             let mut conversion = Conversion { is_repeated: false };
-            set.insert(name, conversion.value(raw, 0).map_err(|why| format!("claim {name:?} {why}")));
+            set.insert(name, conversion.value(raw, 0));
             // H7: a claim that an expression uses must be unambiguous.
             if conversion.is_repeated && profile.has(Hardening::ExactClaimNames) {
                 return Err(Refusal::Malformed("duplicate member in a claim"));
@@ -62,22 +62,27 @@ fn insert<'c>(
 }
 
 /// The error for a number outside of a double's range.
-const OUT_OF_RANGE: &str = "failed to unmarshal: the number is out of range";
+#[cold]
+fn out_of_range(raw: Raw<'_>) -> ClaimError {
+    ClaimError::OutOfRange(Untrusted::new(raw.text()))
+}
 
 struct Conversion {
     is_repeated: bool,
 }
 
 impl Conversion {
-    fn value(&mut self, raw: Raw<'_>, depth: usize) -> Result<Value, &'static str> {
+    fn value(&mut self, raw: Raw<'_>, depth: usize) -> Result<Value, ClaimError> {
         if depth > MAX_CLAIM_DEPTH {
-            return Err("is nested too deeply");
+            return Err(ClaimError::TooDeep);
         }
         Ok(match raw.kind() {
             Kind::Null => Value::Null,
             Kind::Bool => Value::Bool(raw.is_true()),
             // Every number is a double; one out of range makes its claim an error (S74, S75).
-            Kind::Number => number(raw).and_then(Number::from_f64).map(Value::Number).ok_or(OUT_OF_RANGE)?,
+            Kind::Number => {
+                number(raw).and_then(Number::from_f64).map(Value::Number).ok_or_else(|| out_of_range(raw))?
+            }
             Kind::String => Value::String(raw.string().unwrap_or_default().into_owned()),
             Kind::Array => {
                 let items: Result<_, _> = raw.elements().map(|item| self.value(item, depth + 1)).collect();

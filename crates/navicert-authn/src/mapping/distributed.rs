@@ -8,11 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
-use navicert_cel::ClaimSet;
+use navicert_cel::{ClaimError, ClaimSet, EvalErrorKind};
 use navicert_types::{Secret, Timestamp};
 use tokio::sync::Notify;
 
-use crate::authenticator::{Authenticator, AuthnRequest, TokenVerifier, refresh};
 use crate::config::{AttributeMapping, CompiledAuthenticator, CompiledIssuer, go_url};
 use crate::json::{Kind, Raw};
 use crate::jwks::{FetchRequest, JwksContext, JwksRefresher, KeySource, RefreshResult};
@@ -20,8 +19,10 @@ use crate::jwt::VerifiedClaims;
 use crate::jwt::claims::UnverifiedClaims;
 use crate::jwt::compact::RawToken;
 use crate::jwt::registered_claim::go_name_matches;
-use crate::outcome::Refusal;
+use crate::model::AuthnRequest;
+use crate::model::outcome::Refusal;
 use crate::profile::{AuthnProfile, Hardening};
+use crate::verifier::{VerifyToken, refresh};
 
 /// Maximum number of other issuers whose keys are kept.
 // H23
@@ -51,7 +52,7 @@ pub(crate) struct DistributedClaimRef {
     // S181
     pub(crate) is_lazy: bool,
     /// Why fetching it failed.
-    failed: Option<String>,
+    failed: Option<Unavailable>,
 }
 
 impl DistributedClaimRef {
@@ -62,36 +63,38 @@ impl DistributedClaimRef {
 
     /// Adds the claim to those that expressions see, as not fetched or failed.
     pub(super) fn insert_into<'c>(&'c self, set: &mut ClaimSet<'c>) {
-        match &self.failed {
-            None => set.insert_distributed(self.claim.as_str(), self.not_fetched_error()),
-            Some(why) => set.insert(self.claim.as_str(), Err(why.clone())),
-        }
-    }
-
-    fn not_fetched_error(&self) -> String {
-        format!("distributed claim {:?} has not been fetched", self.claim)
+        let error = self.failed.map_or(ClaimError::Pending, ClaimError::Unavailable);
+        set.insert(self.claim.as_str(), Err(error));
     }
 }
 
 /// The claim that made an expression fail because it was not fetched. If a claim that could not be fetched made it fail, another
 /// one in the same expression may still decide: `||` reports only its first error.
 pub(crate) fn missing_claim(
+    configuration: &CompiledAuthenticator,
     claim_refs: Vec<DistributedClaimRef>,
     refusal: &Refusal,
 ) -> Option<DistributedClaimRef> {
-    let Refusal::Evaluation { error, text, .. } = refusal else { return None };
-    let why = error.to_string();
-    let is_known = claim_refs.iter().any(|one| one.failed.as_ref() == Some(&why));
-    let is_wanted = |one: &DistributedClaimRef| {
-        one.failed.is_none() && (why == one.not_fetched_error() || (is_known && text.contains(&one.claim)))
-    };
-    claim_refs.into_iter().find(is_wanted)
+    let Refusal::Evaluation { error, path, .. } = refusal else { return None };
+    let EvalErrorKind::Claim { claim, error } = &error.error.kind else { return None };
+    let mut pending = claim_refs.into_iter().filter(|one| one.failed.is_none());
+    match error {
+        ClaimError::Pending => pending.find(|one| one.claim == *claim),
+        ClaimError::Unavailable(_) => {
+            let accessed = configuration.accessed_by(path)?;
+            pending.find(|one| accessed.as_ref().is_none_or(|names| names.contains(&one.claim)))
+        }
+        ClaimError::OutOfRange(_) | ClaimError::TooDeep => None,
+    }
 }
+
+/// Why a distributed claim could not be fetched: a fixed text, without values of a token.
+pub(crate) type Unavailable = &'static str;
 
 /// The result of fetching a distributed claim: its value as JSON, or the error.
 pub(crate) struct FetchedClaim {
     pub(crate) claim: String,
-    pub(crate) value: Result<Vec<u8>, String>,
+    pub(crate) value: Result<Vec<u8>, Unavailable>,
 }
 
 /// The distributed claims that expressions may use, if the issuer's settings allow it, and that have not been fetched
@@ -112,7 +115,7 @@ pub(crate) fn lazy_claim_refs(
     let claim_ref = |name: &str| {
         let mut found = locate(claims, name).ok().flatten()?;
         let failed = fetched.iter().find(|one| one.claim == name).and_then(|one| one.value.as_ref().err());
-        (found.is_lazy, found.failed) = (true, failed.cloned());
+        (found.is_lazy, found.failed) = (true, failed.copied());
         Some(found)
     };
     let wanted = names.filter(|(name, _)| is_reached(name) && claims.claim(name).is_none());
@@ -207,18 +210,18 @@ impl DistributedClaimResolver {
     pub(crate) async fn resolve(
         &self,
         claim_ref: &DistributedClaimRef,
-        authenticator: &Authenticator,
+        verifier: &dyn VerifyToken,
         request: &AuthnRequest<'_>,
         profile: &AuthnProfile,
-    ) -> Result<ResolvedClaim, Refusal> {
+    ) -> Result<ResolvedClaim, Unavailable> {
         let guarded = profile.has(Hardening::DistributedClaimSources);
-        let key = claim_ref.key(&authenticator.configuration.issuer.url);
+        let key = claim_ref.key(&verifier.configuration().issuer.url);
         if guarded && let Some(kept) = self.cached(&key, request.now) {
             return Ok(kept);
         }
-        let text = self.fetch(claim_ref, authenticator, profile).await?;
+        let text = self.fetch(claim_ref, verifier, profile).await?;
         let text = text.trim();
-        let (resolved, expires) = self.verify(text, claim_ref, authenticator, request, profile).await?;
+        let (resolved, expires) = self.verify(text, claim_ref, verifier, request, profile).await?;
         if guarded {
             let until = expires
                 .min(claim_ref.expires)
@@ -233,27 +236,25 @@ impl DistributedClaimResolver {
     async fn fetch(
         &self,
         claim_ref: &DistributedClaimRef,
-        authenticator: &Authenticator,
+        verifier: &dyn VerifyToken,
         profile: &AuthnProfile,
-    ) -> Result<String, Refusal> {
-        let issuer = &authenticator.configuration.issuer;
+    ) -> Result<String, Unavailable> {
+        let issuer = &verifier.configuration().issuer;
         let mut request = FetchRequest::for_issuer(issuer, &claim_ref.endpoint, profile);
         request.bearer = (!claim_ref.access_token.is_empty()).then_some(&claim_ref.access_token);
         if profile.has(Hardening::DistributedClaimSources) {
-            let is_own = check_endpoint(&claim_ref.endpoint, authenticator)?;
+            let is_own = check_endpoint(&claim_ref.endpoint, verifier)?;
             request.limits.time = CLAIM_FETCH_TIMEOUT;
             request.limits.keeps_host = true;
             request.limits.keeps_scheme = true;
             request.limits.public_only = !is_own;
         }
         let answer = self.context.fetch.get(request).await;
-        let answer =
-            answer.map_err(|_| Refusal::Distributed("failed to reach the source of a distributed claim"))?;
+        let answer = answer.map_err(|_| "failed to reach the source of a distributed claim")?;
         if !(200..=226).contains(&answer.status) {
-            return Err(Refusal::Distributed("the source of a distributed claim returned an error status"));
+            return Err("the source of a distributed claim returned an error status");
         }
-        String::from_utf8(answer.body)
-            .map_err(|_| Refusal::Distributed("the source of a distributed claim did not return a token"))
+        String::from_utf8(answer.body).map_err(|_| "the source of a distributed claim did not return a token")
     }
 
     /// Verifies a token with the claim, signed by a trusted issuer for a configured audience.
@@ -262,12 +263,11 @@ impl DistributedClaimResolver {
         &self,
         text: &str,
         claim_ref: &DistributedClaimRef,
-        authenticator: &Authenticator,
+        verifier: &dyn VerifyToken,
         request: &AuthnRequest<'_>,
         profile: &AuthnProfile,
-    ) -> Result<(ResolvedClaim, i64), Refusal> {
-        const NO_TOKEN: Refusal =
-            Refusal::Distributed("the source of a distributed claim did not return a token");
+    ) -> Result<(ResolvedClaim, i64), Unavailable> {
+        const NO_TOKEN: Unavailable = "the source of a distributed claim did not return a token";
         // Without an observer: these are the steps of another token.
         let inner = AuthnRequest { token: text, observer: None, ..*request };
         let issuer = {
@@ -275,17 +275,19 @@ impl DistributedClaimResolver {
             let payload = token.payload().map_err(|_| NO_TOKEN)?;
             UnverifiedClaims::read(&payload.bytes).map_err(|_| NO_TOKEN)?.issuer().to_owned()
         };
-        let keys = self.keys(&issuer, authenticator, profile).await?;
-        let configured = claim_issuer(&authenticator.configuration.issuer, &issuer);
-        let by = TokenVerifier { issuer: &configured, keys: &*keys, algorithms: authenticator.algorithms() };
+        let keys = self.keys(&issuer, verifier, profile).await?;
+        let configured = claim_issuer(&verifier.configuration().issuer, &issuer);
+        let by = ClaimVerifier { verifier, issuer: &configured, keys: &*keys };
         let tried = keys.version();
-        let first = verify_and_extract(&by, &inner, claim_ref, profile);
-        let Err(refusal) = first else { return first };
+        let refusal = match verify_and_extract(&by, &inner, claim_ref, profile) {
+            Ok(extracted) => return Ok(extracted),
+            Err(refusal) => refusal,
+        };
         match refresh(&*keys, tried, text, &refusal).await {
             RefreshResult::Newer | RefreshResult::AlreadyNewer => {
-                verify_and_extract(&by, &inner, claim_ref, profile).map_err(as_distributed_refusal)
+                verify_and_extract(&by, &inner, claim_ref, profile).map_err(|refusal| unavailable(&refusal))
             }
-            RefreshResult::Unchanged | RefreshResult::Failed(_) => Err(as_distributed_refusal(refusal)),
+            RefreshResult::Unchanged | RefreshResult::Failed(_) => Err(unavailable(&refusal)),
         }
     }
 
@@ -293,19 +295,17 @@ impl DistributedClaimResolver {
     async fn keys(
         &self,
         issuer: &str,
-        authenticator: &Authenticator,
+        verifier: &dyn VerifyToken,
         profile: &AuthnProfile,
-    ) -> Result<Arc<dyn KeySource>, Refusal> {
-        let own = &authenticator.configuration.issuer;
+    ) -> Result<Arc<dyn KeySource>, Unavailable> {
+        let own = &verifier.configuration().issuer;
         let guarded = profile.has(Hardening::DistributedClaimSources);
         if guarded && issuer == own.url {
-            return Ok(Arc::clone(&authenticator.keys));
+            return Ok(Arc::clone(verifier.key_source()));
         }
-        let listed = &authenticator.configuration.settings.distributed_claim_issuers;
+        let listed = &verifier.configuration().settings.distributed_claim_issuers;
         if guarded && !listed.iter().any(|known| known == issuer) {
-            return Err(Refusal::Distributed(
-                "a distributed claim is signed by an issuer that is not trusted for it",
-            ));
+            return Err("a distributed claim is signed by an issuer that is not trusted for it");
         }
         let (refresher, is_new) = {
             let mut state = self.lock();
@@ -313,7 +313,7 @@ impl DistributedClaimResolver {
             match known {
                 Some(refresher) => (refresher, false),
                 None if guarded && state.verifiers.len() >= MAX_CLAIM_ISSUERS => {
-                    return Err(Refusal::Distributed("too many issuers sign distributed claims"));
+                    return Err("too many issuers sign distributed claims");
                 }
                 None => {
                     let refresher =
@@ -336,9 +336,7 @@ impl DistributedClaimResolver {
             refresher.run_due().await;
         }
         if !refresher.health().is_ready {
-            return Err(Refusal::Distributed(
-                "verifier not initialized for the issuer of a distributed claim",
-            ));
+            return Err("verifier not initialized for the issuer of a distributed claim");
         }
         Ok(refresher)
     }
@@ -381,9 +379,16 @@ impl DistributedClaimRef {
     }
 }
 
+/// What the token with a claim is verified with.
+struct ClaimVerifier<'v> {
+    verifier: &'v dyn VerifyToken,
+    issuer: &'v CompiledIssuer,
+    keys: &'v dyn KeySource,
+}
+
 /// Verifies the token and extracts the claim.
 fn verify_and_extract(
-    by: &TokenVerifier<'_>,
+    by: &ClaimVerifier<'_>,
     request: &AuthnRequest<'_>,
     claim_ref: &DistributedClaimRef,
     profile: &AuthnProfile,
@@ -391,7 +396,8 @@ fn verify_and_extract(
     let token = RawToken::new(request.token).map_err(|_| Refusal::Malformed("not a token"))?;
     let payload = token.payload().map_err(|_| Refusal::Malformed("not a token"))?;
     let claims = UnverifiedClaims::read(&payload.bytes).map_err(|_| Refusal::Malformed("not a token"))?;
-    let verified = by.verify((&token, &payload, claims), request, profile)?;
+    let verified =
+        by.verifier.verify_token((by.issuer, by.keys), (&token, &payload, claims), request, profile)?;
     let subject = verified.claim("sub").and_then(Raw::string);
     if profile.has(Hardening::DistributedClaimSources)
         && let (Some(theirs), Some(ours)) = (subject, &claim_ref.subject)
@@ -406,16 +412,16 @@ fn verify_and_extract(
     Ok((resolved, verified.expires()))
 }
 
-/// Converts a refusal of the claim's token to one of the original token.
-fn as_distributed_refusal(refusal: Refusal) -> Refusal {
+/// Why the token with a claim is refused.
+fn unavailable(refusal: &Refusal) -> Unavailable {
     match refusal {
-        known @ Refusal::Distributed(_) => known,
-        Refusal::Expired => Refusal::Distributed("the token with a distributed claim has expired"),
-        Refusal::Audience => Refusal::Distributed("the token with a distributed claim has another audience"),
+        Refusal::Distributed(why) => why,
+        Refusal::Expired => "the token with a distributed claim has expired",
+        Refusal::Audience => "the token with a distributed claim has another audience",
         Refusal::Signature | Refusal::UnknownKey => {
-            Refusal::Distributed("the token with a distributed claim has an invalid signature")
+            "the token with a distributed claim has an invalid signature"
         }
-        _ => Refusal::Distributed("the token with a distributed claim is invalid"),
+        _ => "the token with a distributed claim is invalid",
     }
 }
 
@@ -427,16 +433,15 @@ fn claim_issuer(own: &CompiledIssuer, url: &str) -> CompiledIssuer {
 
 /// Checks that the endpoint is HTTPS at a host that the configuration trusts. Returns whether it is the issuer's own host.
 // H23
-fn check_endpoint(endpoint: &str, authenticator: &Authenticator) -> Result<bool, Refusal> {
+fn check_endpoint(endpoint: &str, verifier: &dyn VerifyToken) -> Result<bool, Unavailable> {
     let host = |url: &str| {
         let url = go_url::parse(url).ok()?;
         (url.scheme == "https" && !url.host.is_empty() && !url.has_user)
             .then(|| url.host.to_ascii_lowercase())
     };
-    let fetched = host(endpoint)
-        .ok_or(Refusal::Distributed("the source of a distributed claim is not an https URL"))?;
-    let configuration = &authenticator.configuration;
-    let keys_from = authenticator.keys.address();
+    let fetched = host(endpoint).ok_or("the source of a distributed claim is not an https URL")?;
+    let configuration = verifier.configuration();
+    let keys_from = verifier.key_source().address();
     let own = [
         Some(configuration.issuer.url.as_str()),
         configuration.issuer.discovery_url.as_deref(),
@@ -449,5 +454,5 @@ fn check_endpoint(endpoint: &str, authenticator: &Authenticator) -> Result<bool,
     if listed.iter().any(|url| host(url).as_ref() == Some(&fetched)) {
         return Ok(false);
     }
-    Err(Refusal::Distributed("the source of a distributed claim is not a trusted host"))
+    Err("the source of a distributed claim is not a trusted host")
 }

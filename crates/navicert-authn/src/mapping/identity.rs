@@ -1,9 +1,9 @@
 //! Validates the mapped user: username, printable text, reserved prefix and size.
 // H13, H14, H17, A49
 
-use super::AuthenticatedUser;
 use crate::jwt::VerifiedClaims;
-use crate::outcome::Refusal;
+use crate::model::AuthenticatedUser;
+use crate::model::outcome::Refusal;
 use crate::profile::{AuthnProfile, Hardening};
 
 /// Validates the mapped user.

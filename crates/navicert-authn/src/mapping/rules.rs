@@ -2,12 +2,11 @@
 
 use navicert_cel::{Bindings, ValueRef};
 
-use super::{AuthenticatedUser, Evaluator};
-use crate::authenticator::AuthnRequest;
+use super::Evaluator;
 use crate::config::{RequiredClaim, ValidationRule};
-use crate::explain::AuthnStep;
 use crate::jwt::VerifiedClaims;
-use crate::outcome::{Purpose, Refusal};
+use crate::model::outcome::{Purpose, Refusal};
+use crate::model::{AuthenticatedUser, AuthnRequest, AuthnStep};
 
 /// Checks required claims; null counts as empty.
 // S139

@@ -9,57 +9,11 @@ use navicert_types::FieldPath;
 
 use super::Evaluator;
 use crate::config::{AttributeMapping, CompiledAuthenticator, CompiledExpression};
-use crate::explain::AuthnStep;
 use crate::json::{Kind, Raw};
 use crate::jwt::VerifiedClaims;
-use crate::outcome::{Purpose, Refusal};
+use crate::model::outcome::{Purpose, Refusal};
+use crate::model::{AuthenticatedUser, AuthnStep, CREDENTIAL_ID};
 use crate::profile::{AuthnProfile, Hardening};
-
-/// Extra key of the token's identifier.
-// S138
-pub const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
-
-/// The user that a token maps to. Immutable, and constructed only by the mappings.
-#[derive(Clone, Debug)]
-pub struct AuthenticatedUser(kubernetes::User);
-
-impl AuthenticatedUser {
-    /// The username.
-    pub fn username(&self) -> &str {
-        &self.0.username
-    }
-
-    /// The UID; empty if there is none.
-    pub fn uid(&self) -> &str {
-        &self.0.uid
-    }
-
-    /// The groups, in the order of their source. Does not include `system:authenticated`.
-    // S145
-    pub fn groups(&self) -> &[String] {
-        &self.0.groups
-    }
-
-    /// The extra attributes.
-    pub fn extra(&self) -> &BTreeMap<String, Vec<String>> {
-        &self.0.extra
-    }
-
-    /// Drops groups that consist of the prefix only. Runs after the rules: a rule that forbids such groups must still see them,
-    /// or this profile would accept what kube-apiserver rejects.
-    // H15
-    pub(super) fn without_empty_groups(mut self, mapping: Option<&AttributeMapping>) -> Self {
-        if let Some(AttributeMapping::Claim { prefix, .. }) = mapping {
-            self.0.groups.retain(|group| group != prefix);
-        }
-        self
-    }
-
-    /// The user as a CEL value.
-    pub(super) fn as_cel_user(&self) -> &kubernetes::User {
-        &self.0
-    }
-}
 
 /// Maps in kube-apiserver's order.
 // S131
@@ -79,7 +33,20 @@ pub(super) fn map<'a>(
     evaluator.request.passed(AuthnStep::Uid);
     let extra = extra(configuration, claims, evaluator)?;
     evaluator.request.passed(AuthnStep::Extra);
-    Ok(AuthenticatedUser(kubernetes::User { username, uid, groups, extra }))
+    Ok(AuthenticatedUser::new(kubernetes::User { username, uid, groups, extra }))
+}
+
+/// Drops groups that consist of the prefix only. Runs after the rules: a rule that forbids such groups must still see them,
+/// or this profile would accept what kube-apiserver rejects.
+// H15
+pub(super) fn without_empty_groups(
+    user: AuthenticatedUser,
+    mapping: Option<&AttributeMapping>,
+) -> AuthenticatedUser {
+    match mapping {
+        Some(AttributeMapping::Claim { prefix, .. }) => user.retain_groups(|group| group != prefix),
+        _ => user,
+    }
 }
 
 /// The field path of a mapping, built on demand.

@@ -10,7 +10,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use navicert_types::{Clock, Timestamp};
 
 use super::{AuthnEvent, AuthnRecorder, RefreshTrigger};
-use crate::outcome::{AuthnOutcome, RefusalClass};
+use crate::model::outcome::{AuthnOutcome, RefusalClass};
 
 /// Upper bounds of `apiserver_authentication_jwt_authenticator_latency_seconds`.
 pub const LATENCY_BUCKETS: [f64; 12] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];

@@ -228,7 +228,7 @@ mod tests {
     use super::*;
     use crate::metrics::counting::sha256_label;
     use crate::metrics::{AuthnEvent, AuthnRecorder as _};
-    use crate::outcome::{AuthnOutcome, NoOpinion, RefusalClass};
+    use crate::model::outcome::{AuthnOutcome, NoOpinion, RefusalClass};
 
     fn metrics() -> (AuthnMetrics, Arc<ManualClock>) {
         let clock = Arc::new(ManualClock::at(1_700_000_000));

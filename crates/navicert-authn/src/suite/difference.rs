@@ -2,8 +2,8 @@
 
 use navicert_types::authentication_test::{Expectation, ExpectedRejection, ExpectedUser};
 
-use crate::mapping::AuthenticatedUser;
-use crate::outcome::{AuthnOutcome, Rejection};
+use crate::model::AuthenticatedUser;
+use crate::model::outcome::{AuthnOutcome, Rejection};
 
 /// One field that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,12 +4,14 @@ use super::*;
 use crate::config::load;
 use crate::jwks::{BoxFuture, KeySet, KeysUnavailable, RefreshReason, RefreshResult};
 use crate::jwt::JwsAlgorithmSet;
+use crate::model::outcome::Rejection;
 use crate::profile::AuthnProfile;
 use crate::{Authenticators, AuthnRequest};
 use navicert_testkit::jws::{Algorithm, SigningKey};
 use navicert_types::FieldPath;
 use serde_json::json;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker};
 
 const EPOCH: CacheEpoch = CacheEpoch { generation: 1, revocations: 1 };
 
@@ -39,8 +41,9 @@ impl KeySource for TestKeys {
     }
 }
 
-/// Only mappings construct users, so this authenticates a token.
-fn accepted() -> AuthnDecision {
+/// A decision on a token that expires so many seconds after the start. Only mappings construct users, so this
+/// authenticates a token.
+fn accepted(expires: i64) -> AuthnDecision {
     let key = SigningKey::generate(Algorithm::Es256, "k");
     let config = json!({
         "apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration",
@@ -54,15 +57,42 @@ fn accepted() -> AuthnDecision {
         KeySet::parse(json!({"keys": [key.jwk()]}).to_string().as_bytes(), &AuthnProfile::KUBE).unwrap();
     let keys = Arc::new(crate::jwks::StaticKeys::new(keys));
     let authenticators = Authenticators::new(compiled, |_| Arc::clone(&keys) as _);
-    let token = key.token(&json!({"iss": "https://i", "aud": "a", "sub": "ann", "exp": 1_700_000_300}));
-    let outcome = authenticators.authenticate(&AuthnRequest::new(&token, at(0)));
-    assert!(matches!(outcome, AuthnOutcome::Authenticated(_)), "{outcome:?}");
-    AuthnDecision { outcome, authenticator: None }
+    let claims = json!({
+        "iss": "https://i", "aud": ["a", "b"], "sub": "ann", "jti": "j", "exp": 1_700_000_000 + expires,
+    });
+    let token = key.token(&claims);
+    let decision = decide(&authenticators, &token);
+    assert!(matches!(decision.outcome, AuthnOutcome::Authenticated(_)), "{decision:?}");
+    decision
 }
 
-fn validity(expires: i64, keys: &Arc<TestKeys>) -> Option<CacheValidity> {
+/// The decision of authenticators that never have to wait.
+fn decide(authenticators: &Authenticators, token: &str) -> AuthnDecision {
+    let request = AuthnRequest::new(token, at(0));
+    let decided = std::pin::pin!(authenticators.decide(&request));
+    match decided.poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(fresh) => fresh.decision,
+        Poll::Pending => panic!("keys are at hand"),
+    }
+}
+
+fn validity(keys: &Arc<TestKeys>) -> Option<CacheValidity> {
     let keys = Arc::clone(keys);
-    Some(CacheValidity { expires: 1_700_000_000 + expires, version: keys.version(), keys })
+    Some(CacheValidity { version: keys.version(), keys })
+}
+
+// The cached decision is the whole one.
+#[test]
+fn cached_decision_has_audiences_expiry_jti_and_issuer() {
+    let (cache, keys) = (TokenCache::new(), Arc::<TestKeys>::default());
+    let name = cache.digest("token");
+    cache.insert(name, EPOCH, at(0), &accepted(300), validity(&keys));
+    let found = cache.find(&name, EPOCH, at(1)).unwrap();
+    assert_eq!(found.audiences(), ["a", "b"]);
+    assert_eq!(
+        (found.expires(), found.jti(), found.issuer()),
+        (Some(1_700_000_300), Some("j"), Some("https://i"))
+    );
 }
 
 // S309, S147, PV19
@@ -75,7 +105,7 @@ fn accepted_token_is_cached_for_ten_seconds_or_until_it_expires() {
     {
         let cache = TokenCache::new();
         let name = cache.digest("token");
-        cache.insert(name, EPOCH, at(0), &accepted(), validity(expires, keys));
+        cache.insert(name, EPOCH, at(0), &accepted(expires), validity(keys));
         assert_eq!(cache.find(&name, EPOCH, at(0)).is_some(), last > 0);
         assert_eq!(cache.find(&name, EPOCH, at(last)).is_some(), last > 0, "{expires}");
         assert!(cache.find(&name, EPOCH, at(last + 1)).is_none(), "{expires}");
@@ -89,7 +119,7 @@ fn accepted_token_is_cached_for_ten_seconds_or_until_it_expires() {
 fn reload_new_revocation_list_or_new_keys_invalidate_entries() {
     let (cache, keys) = (TokenCache::new(), Arc::<TestKeys>::default());
     let name = cache.digest("token");
-    cache.insert(name, EPOCH, at(0), &accepted(), validity(300, &keys));
+    cache.insert(name, EPOCH, at(0), &accepted(300), validity(&keys));
     assert!(cache.find(&name, EPOCH, at(1)).is_some());
     assert!(cache.find(&name, CacheEpoch { generation: 2, ..EPOCH }, at(1)).is_none());
     assert!(cache.find(&name, CacheEpoch { revocations: 2, ..EPOCH }, at(1)).is_none());
@@ -105,7 +135,7 @@ fn only_permanent_rejections_are_cached() {
         let name = cache.digest("token");
         let authenticator = FieldPath::root().field("jwt").index(0);
         let outcome = AuthnOutcome::Rejected(Box::new(Rejection { authenticator, refusal }));
-        let decision = AuthnDecision { outcome, authenticator: None };
+        let decision = AuthnDecision::without_issuer(outcome);
         cache.insert(name, EPOCH, at(0), &decision, None);
         let outcome = decision.outcome;
         let found = |now| match cache.find(&name, EPOCH, now).map(|found| found.outcome) {
@@ -146,20 +176,14 @@ fn outcome_text(outcome: &AuthnOutcome) -> String {
 // S148: bounded; expired entries are evicted first.
 #[test]
 fn cache_size_is_bounded() {
-    let (cache, keys, outcome) = (TokenCache::new(), Arc::<TestKeys>::default(), accepted());
+    let (cache, keys, outcome) = (TokenCache::new(), Arc::<TestKeys>::default(), accepted(300));
     for number in 0..2 * MAX_ACCEPTED_ENTRIES {
-        cache.insert(cache.digest(&number.to_string()), EPOCH, at(0), &outcome, validity(300, &keys));
+        cache.insert(cache.digest(&number.to_string()), EPOCH, at(0), &outcome, validity(&keys));
     }
     assert!(cache.len() <= MAX_ACCEPTED_ENTRIES, "{}", cache.len());
     assert!(cache.len() > MAX_ACCEPTED_ENTRIES / 2);
     for number in 0..10_000 {
-        cache.insert(
-            cache.digest(&format!("later {number}")),
-            EPOCH,
-            at(20_000),
-            &outcome,
-            validity(300, &keys),
-        );
+        cache.insert(cache.digest(&format!("later {number}")), EPOCH, at(20_000), &outcome, validity(&keys));
     }
     assert!(cache.len() <= 10_000 + SHARDS, "expired entries are evicted: {}", cache.len());
 }

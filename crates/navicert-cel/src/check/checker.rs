@@ -136,7 +136,11 @@ impl<'t> Checker<'_, 't> {
         self.set_type(id, found)
     }
 
+    /// Finds a comprehension variable. A name with a leading dot is always global.
     fn local(&self, name: &str) -> Option<(u32, TypeId)> {
+        if name.starts_with('.') {
+            return None;
+        }
         let at = self.locals.iter().rposition(|local| local.0 == name)?;
         Some((u32::try_from(at).ok()?, self.locals.get(at)?.1))
     }

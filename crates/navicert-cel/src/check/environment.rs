@@ -359,14 +359,8 @@ impl EnvironmentBuilder {
             }
             Library::KubernetesLists => self.declare(functions::lists::KUBERNETES),
             Library::Regex => self.declare(functions::regex::FUNCTIONS),
-            Library::Url => {
-                self.name_type("kubernetes.URL", "kubernetes.URL");
-                self.declare(functions::kubernetes::URL);
-            }
-            Library::Quantity => {
-                self.name_type("kubernetes.Quantity", "kubernetes.Quantity");
-                self.declare(functions::kubernetes::QUANTITY);
-            }
+            Library::Url => self.declare(functions::kubernetes::URL),
+            Library::Quantity => self.declare(functions::kubernetes::QUANTITY),
             Library::Network => {
                 self.name_type("net.IP", "net.IP");
                 self.name_type("net.CIDR", "net.CIDR");
@@ -375,14 +369,8 @@ impl EnvironmentBuilder {
                     self.declare(functions::kubernetes::NETWORK_STANDARD_ONLY);
                 }
             }
-            Library::Format => {
-                self.name_type("kubernetes.NamedFormat", "kubernetes.NamedFormat");
-                self.declare(functions::kubernetes::FORMAT);
-            }
-            Library::Semver => {
-                self.name_type("kubernetes.Semver", "kubernetes.Semver");
-                self.declare(functions::kubernetes::SEMVER);
-            }
+            Library::Format => self.declare(functions::kubernetes::FORMAT),
+            Library::Semver => self.declare(functions::kubernetes::SEMVER),
             Library::Authorization => {
                 for name in functions::authorization::TYPES {
                     self.name_type(name, name);
@@ -444,6 +432,14 @@ impl Scope {
         let at = self.variables.iter().position(|variable| &**variable.name == name)?;
         let declared = self.variables.get(at)?.declared;
         Some((u32::try_from(at).ok()?, declared))
+    }
+
+    /// The type of a global name: a variable or a type.
+    pub(crate) fn global_type(&self, name: &str) -> Option<TypeId> {
+        self.candidates(name).iter().find_map(|candidate| {
+            let variable = self.variable(candidate).map(|found| found.1);
+            variable.or_else(|| self.type_names.get(&**candidate).copied())
+        })
     }
 
     pub(crate) fn is_standard(&self) -> bool {

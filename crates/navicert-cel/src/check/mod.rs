@@ -9,4 +9,4 @@ mod validate;
 
 pub(crate) use checker::{Checked, Reference, check};
 pub use environment::{Compatibility, Environment, EnvironmentBuilder, EnvironmentError, Library};
-pub(crate) use environment::{Scope, VariableDeclaration};
+pub(crate) use environment::{ObjectType, Scope, VariableDeclaration};

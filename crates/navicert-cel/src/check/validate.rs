@@ -35,7 +35,7 @@ pub(super) fn validate(
             Node::List { elements, optional } if !is_exempt => validator.list(elements, optional),
             Node::Map { entries, optional } if !is_exempt => validator.map(entries, optional),
             Node::Call { function, target, args } => {
-                validator.call(id, tree.text(function), target, tree.children(args));
+                validator.call(id, tree.function_name(function), target, tree.children(args));
             }
             _ => {}
         }
@@ -59,24 +59,7 @@ fn within_format(tree: &Tree) -> Vec<bool> {
         if std::mem::replace(flag, true) {
             continue;
         }
-        match tree.node(id) {
-            Node::Select { operand, .. } => open.push(operand),
-            Node::Call { target, args, .. } => {
-                open.extend(target);
-                open.extend_from_slice(tree.children(args));
-            }
-            Node::List { elements: run, .. } | Node::Map { entries: run, .. } => {
-                open.extend_from_slice(tree.children(run));
-            }
-            Node::Struct { fields, .. } => open.extend(tree.fields(fields).iter().map(|field| field.value)),
-            Node::Fold(index) => {
-                if let Some(fold) = tree.fold(index) {
-                    open.extend([fold.range, fold.body]);
-                    open.extend(fold.filter);
-                }
-            }
-            _ => {}
-        }
+        tree.each_child(tree.node(id), |child| open.push(child));
     }
     exempt
 }

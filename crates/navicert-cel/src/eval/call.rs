@@ -3,7 +3,8 @@
 use super::{MAX_ARGUMENTS, Machine, Outcome};
 use crate::check::declaration::Overload;
 use crate::cost::{self, Rule};
-use crate::fault::{Cause, Fault, Kinds, Limit};
+use crate::error::{InternalFault, Limit};
+use crate::fault::{Cause, Fault, Kinds};
 use crate::functions::Call;
 use crate::plan::{Range, StepId};
 use crate::value::ValueRef;
@@ -31,6 +32,7 @@ impl<'a> Machine<'a, '_> {
         let mut values = [ValueRef::Null; MAX_ARGUMENTS];
         let count = args.len as usize;
         let failed = self.arguments(args, &mut values, lazy)?;
+        // No function takes more arguments: the call of an unchecked expression finds no overload.
         let values = values.get(..count).unwrap_or(&[]);
         if let Some(Failed { last, first: fault, at }) = failed {
             if !lazy || last + 1 == count {
@@ -38,7 +40,7 @@ impl<'a> Machine<'a, '_> {
                 if at.iter().enumerate().any(|(index, failed)| *failed && rule.needs_list(index))
                     && !self.plan.scope.is_standard()
                 {
-                    return self.fault(id, Cause::Limit(Limit::Internal));
+                    return self.fault(id, Cause::Limit(Limit::UpstreamInternal));
                 }
                 self.charge(rule.charge(values, None))?;
             }
@@ -53,11 +55,16 @@ impl<'a> Machine<'a, '_> {
                 for (slot, value) in plain.iter_mut().skip(1).zip(rest) {
                     *slot = *value;
                 }
-                self.dispatch(id, function, overload, plain.get(..count).unwrap_or(&[]))
+                match plain.get(..count) {
+                    Some(plain) => self.dispatch(id, function, overload, plain),
+                    None => self.internal(InternalFault::Operands),
+                }
             }
             values => self.dispatch(id, function, overload, values),
         };
-        if let Err(Fault { cause: Cause::Limit(_), .. }) = outcome {
+        if let Err(fault) = &outcome
+            && fault.cause.is_fatal()
+        {
             return outcome;
         }
         self.charge(rule.charge(values, outcome.as_ref().ok().copied()))?;
@@ -71,12 +78,12 @@ impl<'a> Machine<'a, '_> {
         values: &mut [ValueRef<'a>; MAX_ARGUMENTS],
         lazy: bool,
     ) -> Result<Option<Failed<'a>>, Fault<'a>> {
-        let operands = self.operands(args);
+        let operands = self.operands(args)?;
         let mut failed: Option<Failed<'a>> = None;
         for (index, (&operand, value)) in operands.iter().zip(values.iter_mut()).enumerate() {
             match self.eval(operand) {
                 Ok(val) => *value = val,
-                Err(fault) if fault.cause.is_limit() => return Err(fault),
+                Err(fault) if fault.cause.is_fatal() => return Err(fault),
                 Err(fault) => {
                     let failed = failed.get_or_insert(Failed { first: fault, last: 0, at: [false; _] });
                     failed.last = index;
@@ -101,7 +108,7 @@ impl<'a> Machine<'a, '_> {
     ) -> Outcome<'a> {
         let scope = &self.plan.scope;
         let Some(declared) = scope.functions.get(function) else {
-            return self.fault(id, Cause::NoSuchOverload(""));
+            return self.internal(InternalFault::Function);
         };
         let fits = |overload: &&Overload| {
             overload.guards.len() == values.len()
@@ -140,7 +147,7 @@ impl<'a> Machine<'a, '_> {
             return Err(fault);
         }
         self.charge(rule.charge(&values, None))?;
-        self.fault(id, Cause::NoSuchOverload(self.text(name)))
+        self.fault(id, Cause::NoSuchOverload(self.text(name)?))
     }
 
     #[inline(never)]
@@ -152,6 +159,7 @@ impl<'a> Machine<'a, '_> {
             other => other,
         };
         match (text, self.plan.patterns.get(pattern as usize)) {
+            (_, None) => self.internal(InternalFault::Pattern),
             (ValueRef::Str(text), Some(pattern)) => Ok(ValueRef::Bool(pattern.is_match(text))),
             _ => self.fault(id, Cause::NoSuchOverload("matches")),
         }

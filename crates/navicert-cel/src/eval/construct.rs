@@ -1,7 +1,8 @@
 //! Evaluation of list, map and message literals that are not constant.
 
-use super::{Machine, Outcome};
-use crate::fault::{Cause, Limit};
+use super::{Machine, Outcome, indexes};
+use crate::error::{InternalFault, Limit, Misuse};
+use crate::fault::Cause;
 use crate::functions;
 use crate::opaque::Opaque;
 use crate::plan::{Range, StepId};
@@ -12,7 +13,7 @@ impl<'a> Machine<'a, '_> {
     pub(super) fn list(&mut self, id: StepId, elements: Range, optional: Range) -> Outcome<'a> {
         let outcome = self.list_elements(id, elements, optional);
         if let Err(fault) = &outcome
-            && fault.cause.is_limit()
+            && fault.cause.is_fatal()
         {
             return outcome;
         }
@@ -21,19 +22,16 @@ impl<'a> Machine<'a, '_> {
     }
 
     fn list_elements(&mut self, id: StepId, elements: Range, optional: Range) -> Outcome<'a> {
-        let flags = self.flags(optional);
+        let flags = self.flags(optional)?;
         let mut list = self.arena.list();
-        for (index, &element) in self.operands(elements).iter().enumerate() {
+        for (index, &element) in self.operands(elements)?.iter().enumerate() {
             let mut val = self.eval(element)?;
             if flags.get(index).copied().unwrap_or(false) {
                 val = match val {
                     ValueRef::Optional(Some(content)) => *content,
                     ValueRef::Optional(None) => continue,
                     _ => {
-                        return self.fault(
-                            id,
-                            Cause::Message("cannot initialize optional list element from non-optional value"),
-                        );
+                        return self.fault(id, Cause::Misuse(Misuse::NotOptionalElement));
                     }
                 };
             }
@@ -48,7 +46,7 @@ impl<'a> Machine<'a, '_> {
     pub(super) fn map(&mut self, id: StepId, entries: Range, optional: Range) -> Outcome<'a> {
         let outcome = self.map_entries(id, entries, optional);
         if let Err(fault) = &outcome
-            && fault.cause.is_limit()
+            && fault.cause.is_fatal()
         {
             return outcome;
         }
@@ -57,9 +55,9 @@ impl<'a> Machine<'a, '_> {
     }
 
     fn map_entries(&mut self, id: StepId, entries: Range, optional: Range) -> Outcome<'a> {
-        let flags = self.flags(optional);
+        let flags = self.flags(optional)?;
         let mut pairs: Vec<(ValueRef<'a>, ValueRef<'a>)> = Vec::with_capacity(entries.len as usize / 2);
-        for (index, pair) in self.operands(entries).chunks_exact(2).enumerate() {
+        for (index, pair) in self.operands(entries)?.chunks_exact(2).enumerate() {
             let &[key, value] = pair else { continue };
             let key = self.eval(key)?;
             let mut val = self.eval(value)?;
@@ -71,23 +69,20 @@ impl<'a> Machine<'a, '_> {
                         continue;
                     }
                     _ => {
-                        return self.fault(
-                            id,
-                            Cause::Message("cannot initialize optional entry from non-optional value"),
-                        );
+                        return self.fault(id, Cause::Misuse(Misuse::NotOptionalEntry));
                     }
                 };
             }
             if self.plan.scope.is_standard() {
                 if !matches!(key, ValueRef::Bool(_) | ValueRef::Int(_) | ValueRef::Uint(_) | ValueRef::Str(_))
                 {
-                    return self.fault(id, Cause::Message("unsupported key type"));
+                    return self.fault(id, Cause::Misuse(Misuse::KeyType));
                 }
                 if pairs.iter().any(|known| equal(known.0, key)) {
-                    return self.fault(id, Cause::Message("Failed with repeated key"));
+                    return self.fault(id, Cause::Misuse(Misuse::RepeatedKey));
                 }
             } else if is_unhashable(key) {
-                return self.fault(id, Cause::Limit(Limit::Internal));
+                return self.fault(id, Cause::Limit(Limit::UpstreamInternal));
             }
             pairs.push((key, val));
         }
@@ -101,7 +96,7 @@ impl<'a> Machine<'a, '_> {
     pub(super) fn message(&mut self, id: StepId, message: u32, fields: Range) -> Outcome<'a> {
         let outcome = self.message_fields(id, message, fields);
         if let Err(fault) = &outcome
-            && fault.cause.is_limit()
+            && fault.cause.is_fatal()
         {
             return outcome;
         }
@@ -110,8 +105,9 @@ impl<'a> Machine<'a, '_> {
     }
 
     fn message_fields(&mut self, id: StepId, message: u32, fields: Range) -> Outcome<'a> {
-        let steps =
-            self.plan.fields.get(fields.start as usize..(fields.start + fields.len) as usize).unwrap_or(&[]);
+        let Some(steps) = self.plan.fields.get(indexes(fields)) else {
+            return self.internal(InternalFault::Operands);
+        };
         let mut values = Vec::with_capacity(steps.len());
         for field in steps {
             let mut val = self.eval(field.value)?;
@@ -120,16 +116,15 @@ impl<'a> Machine<'a, '_> {
                     ValueRef::Optional(Some(content)) => *content,
                     ValueRef::Optional(None) => continue,
                     _ => {
-                        return self.fault(
-                            id,
-                            Cause::Message("cannot initialize optional entry from non-optional value"),
-                        );
+                        return self.fault(id, Cause::Misuse(Misuse::NotOptionalEntry));
                     }
                 };
             }
-            values.push((self.text(field.name), val));
+            values.push((self.text(field.name)?, val));
         }
-        let name = self.plan.messages.get(message as usize).map_or("", |name| name);
+        let Some(name) = self.plan.messages.get(message as usize) else {
+            return self.internal(InternalFault::Message);
+        };
         match functions::messages::build(self.arena, name, &values) {
             Ok(val) => Ok(val),
             Err(cause) => self.fault(id, cause),

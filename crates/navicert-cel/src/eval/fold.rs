@@ -2,7 +2,8 @@
 //! comprehension would cost: the accumulator, the loop condition and the loop step.
 
 use super::{Machine, Outcome, Slot};
-use crate::fault::{Cause, Fault};
+use crate::error::{InternalFault, Limit, Misuse};
+use crate::fault::{Cause, Fault, Origin};
 use crate::plan::{Loop, StepId};
 use crate::syntax::ast::FoldKind;
 use crate::value::{List, Map, Pairs, ValueRef};
@@ -33,7 +34,7 @@ impl<'a> Machine<'a, '_> {
     pub(super) fn fold(&mut self, id: StepId, index: u32) -> Outcome<'a> {
         let plan = self.plan;
         let Some(fold) = plan.loops.get(index as usize) else {
-            return self.fault(id, Cause::Message("no such loop"));
+            return self.internal(InternalFault::Comprehension);
         };
         if fold.kind == FoldKind::Bind {
             self.locals.set(fold.slot, Slot::Pending(fold.range));
@@ -63,8 +64,8 @@ impl<'a> Machine<'a, '_> {
             (ValueRef::Claims(claims), _) => {
                 let lookup = |name: &str| match claims.select(name, true) {
                     Some(Ok(val)) => Slot::Ready(val),
-                    Some(Err(reason)) => Slot::Failed(Fault { cause: Cause::Message(reason), node: 0 }),
-                    None => Slot::Failed(Fault { cause: Cause::NoSuchKey(""), node: 0 }),
+                    Some(Err(fault)) => Slot::Failed(Fault { cause: Cause::Claim(fault), node: 0 }),
+                    None => Slot::Failed(Fault { cause: Cause::NoSuchKey("", Origin::Literal), node: 0 }),
                 };
                 Ok(iterated_values(&claims.names(), lookup, two))
             }
@@ -72,49 +73,46 @@ impl<'a> Machine<'a, '_> {
                 let names: Vec<&str> = object.fields.iter().map(|field| field.0).collect();
                 let lookup = |name: &str| match object.field(name) {
                     Some(val) => Slot::Ready(val),
-                    None => Slot::Failed(Fault { cause: Cause::NoSuchKey(""), node: 0 }),
+                    None => Slot::Failed(Fault { cause: Cause::NoSuchKey("", Origin::Literal), node: 0 }),
                 };
                 Ok(iterated_values(&names, lookup, two))
             }
             (val, false) => match self.iterable(val) {
                 Some(list) => Ok(Range::One(list)),
-                None => self.fault(id, Cause::Message(not_iterable(val))),
+                None => self.fault(id, Cause::NotIterable(go_type(val))),
             },
-            (_, true) => self.fault(id, Cause::Message("unsupported comprehension range type")),
+            (_, true) => self.fault(id, Cause::Misuse(Misuse::NotIterableInPairs)),
         }
     }
 
     #[inline(always)]
-    fn bind(&mut self, fold: &Loop, range: &Range<'a>, index: usize) {
-        match range {
-            Range::One(list) => {
-                let val = list.get(index).unwrap_or(ValueRef::Null);
-                self.locals.set(fold.slot, Slot::Ready(val));
-            }
+    fn bind(&mut self, fold: &Loop, range: &Range<'a>, index: usize) -> Result<(), Fault<'a>> {
+        let (first, second) = match range {
+            Range::One(list) => (list.get(index).map(Slot::Ready), None),
             Range::Indexed(list) => {
-                let val = list.get(index).unwrap_or(ValueRef::Null);
                 let position = i64::try_from(index).unwrap_or(i64::MAX);
-                self.locals.set(fold.slot, Slot::Ready(ValueRef::Int(position)));
-                self.locals.set(fold.slot + 1, Slot::Ready(val));
+                (Some(Slot::Ready(ValueRef::Int(position))), list.get(index).map(Slot::Ready))
             }
-            Range::Keys(keys) => {
-                if let Some(slot) = keys.get(index) {
-                    self.locals.set(fold.slot, *slot);
-                }
-            }
-            Range::Two(pairs) => {
-                if let Some((key, value)) = pairs.get(index) {
-                    self.locals.set(fold.slot, Slot::Ready(*key));
-                    self.locals.set(fold.slot + 1, *value);
-                }
-            }
+            Range::Keys(keys) => (keys.get(index).copied(), None),
+            Range::Two(pairs) => match pairs.get(index) {
+                Some((key, value)) => (Some(Slot::Ready(*key)), Some(*value)),
+                None => (None, None),
+            },
+        };
+        let Some(first) = first else { return self.internal(InternalFault::Element) };
+        self.locals.set(fold.slot, first);
+        match second {
+            Some(second) => self.locals.set(fold.slot + 1, second),
+            None if fold.two => return self.internal(InternalFault::Element),
+            None => {}
         }
+        Ok(())
     }
 
     /// Checks for interruption; called at every iteration.
     fn check_interrupt(&mut self) -> Result<(), Fault<'a>> {
         if self.limits.interrupt.is_some() && self.limits.is_interrupted() {
-            let cause = Cause::Limit(crate::fault::Limit::Interrupted);
+            let cause = Cause::Limit(Limit::Interrupted);
             return Err(Fault { cause, node: 0 });
         }
         Ok(())
@@ -139,7 +137,7 @@ impl<'a> Machine<'a, '_> {
                 break;
             }
             self.check_interrupt()?;
-            self.bind(fold, range, index);
+            self.bind(fold, range, index)?;
             self.charge(1)?;
             match self.eval(fold.body) {
                 Ok(ValueRef::Bool(value)) => decided = value == deciding,
@@ -147,7 +145,7 @@ impl<'a> Machine<'a, '_> {
                     let fault = Fault { cause: Cause::NoSuchOverload(""), node: self.node_of(id) };
                     failed = failed.or(Some(fault));
                 }
-                Err(fault) if fault.cause.is_limit() => return Err(fault),
+                Err(fault) if fault.cause.is_fatal() => return Err(fault),
                 Err(fault) => failed = failed.or(Some(fault)),
             }
         }
@@ -164,7 +162,7 @@ impl<'a> Machine<'a, '_> {
         let mut failed = None;
         for index in 0..range.len() {
             self.check_interrupt()?;
-            self.bind(fold, range, index);
+            self.bind(fold, range, index)?;
             match self.eval(fold.body) {
                 Ok(ValueRef::Bool(true)) => {
                     self.charge(2)?;
@@ -172,7 +170,7 @@ impl<'a> Machine<'a, '_> {
                 }
                 Ok(ValueRef::Bool(false)) => {}
                 Ok(_) => failed = Some(Fault { cause: Cause::NoSuchOverload(""), node: self.node_of(id) }),
-                Err(fault) if fault.cause.is_limit() => return Err(fault),
+                Err(fault) if fault.cause.is_fatal() => return Err(fault),
                 Err(fault) => failed = Some(fault),
             }
         }
@@ -210,7 +208,7 @@ impl<'a> Machine<'a, '_> {
                 *failed = Some(Fault { cause: Cause::NoSuchOverload(""), node: self.node_of(id) });
                 Ok(false)
             }
-            Err(fault) if fault.cause.is_limit() => Err(fault),
+            Err(fault) if fault.cause.is_fatal() => Err(fault),
             Err(fault) => {
                 *failed = Some(fault);
                 Ok(false)
@@ -237,7 +235,7 @@ impl<'a> Machine<'a, '_> {
                 continue;
             }
             self.check_interrupt()?;
-            self.bind(fold, range, index);
+            self.bind(fold, range, index)?;
             if !self.passes_filter(id, fold, &mut failed)? {
                 continue;
             }
@@ -249,7 +247,7 @@ impl<'a> Machine<'a, '_> {
                     }
                 }
                 Ok(_) => {}
-                Err(fault) if fault.cause.is_limit() => return Err(fault),
+                Err(fault) if fault.cause.is_fatal() => return Err(fault),
                 Err(fault) => failed = failed.or(Some(fault)),
             }
             if !fold.constant_body {
@@ -271,7 +269,7 @@ impl<'a> Machine<'a, '_> {
         let entries = fold.kind == FoldKind::MapEntry;
         for index in 0..range.len() {
             self.check_interrupt()?;
-            self.bind(fold, range, index);
+            self.bind(fold, range, index)?;
             if !self.passes_filter(id, fold, &mut failed)? {
                 continue;
             }
@@ -293,10 +291,13 @@ impl<'a> Machine<'a, '_> {
                         self.insert(fold, &mut pairs, val)
                     };
                     if let Err(cause) = added {
+                        if cause.is_fatal() {
+                            return self.fault(id, cause);
+                        }
                         failed = Some(Fault { cause, node: self.node_of(id) });
                     }
                 }
-                Err(fault) if fault.cause.is_limit() => return Err(fault),
+                Err(fault) if fault.cause.is_fatal() => return Err(fault),
                 Err(fault) => failed = failed.or(Some(fault)),
             }
             if pairs.len().saturating_mul(size_of::<(ValueRef<'a>, ValueRef<'a>)>()) > self.arena.remaining()
@@ -318,12 +319,13 @@ impl<'a> Machine<'a, '_> {
         pairs: &mut Vec<(ValueRef<'a>, ValueRef<'a>)>,
         val: ValueRef<'a>,
     ) -> Result<(), Cause<'a>> {
-        match *self.locals.get(fold.slot) {
-            Slot::Ready(key) => {
+        match self.locals.get(fold.slot) {
+            Some(&Slot::Ready(key)) => {
                 pairs.push((key, val));
                 Ok(())
             }
-            _ => Err(Cause::NoSuchOverload("cel.@mapInsert")),
+            None | Some(Slot::Unbound) => Err(Cause::Internal(InternalFault::Local)),
+            Some(_) => Err(Cause::NoSuchOverload("cel.@mapInsert")),
         }
     }
 
@@ -334,8 +336,8 @@ impl<'a> Machine<'a, '_> {
     ) -> Result<(), Cause<'a>> {
         let ValueRef::Map(map) = val else { return Err(Cause::NoSuchOverload("cel.@mapInsert")) };
         for (key, value) in map.iter() {
-            if pairs.iter().any(|known| crate::value::key_equal(known.0, key)) {
-                return Err(Cause::Message("insert failed: key already exists"));
+            if pairs.iter().any(|known| crate::value::finds_key(known.0, key)) {
+                return Err(Cause::Misuse(Misuse::ExistingKey));
             }
             pairs.push((key, value));
         }
@@ -343,20 +345,20 @@ impl<'a> Machine<'a, '_> {
     }
 }
 
-/// The error message of cel-go for a value that cannot be iterated.
-fn not_iterable(val: ValueRef<'_>) -> &'static str {
+/// Go's name of the type of a value that cannot be iterated; empty if cel-go's message names none.
+fn go_type(val: ValueRef<'_>) -> &'static str {
     match val {
-        ValueRef::Null => "got 'types.Null', expected iterable type",
-        ValueRef::Bool(_) => "got 'types.Bool', expected iterable type",
-        ValueRef::Int(_) => "got 'types.Int', expected iterable type",
-        ValueRef::Uint(_) => "got 'types.Uint', expected iterable type",
-        ValueRef::Double(_) => "got 'types.Double', expected iterable type",
-        ValueRef::Str(_) => "got 'types.String', expected iterable type",
-        ValueRef::Bytes(_) => "got 'types.Bytes', expected iterable type",
-        ValueRef::Duration(_) => "got 'types.Duration', expected iterable type",
-        ValueRef::Timestamp(_) => "got 'types.Timestamp', expected iterable type",
-        ValueRef::Optional(_) => "got '*types.Optional', expected iterable type",
-        _ => "value is not iterable",
+        ValueRef::Null => "types.Null",
+        ValueRef::Bool(_) => "types.Bool",
+        ValueRef::Int(_) => "types.Int",
+        ValueRef::Uint(_) => "types.Uint",
+        ValueRef::Double(_) => "types.Double",
+        ValueRef::Str(_) => "types.String",
+        ValueRef::Bytes(_) => "types.Bytes",
+        ValueRef::Duration(_) => "types.Duration",
+        ValueRef::Timestamp(_) => "types.Timestamp",
+        ValueRef::Optional(_) => "*types.Optional",
+        _ => "",
     }
 }
 

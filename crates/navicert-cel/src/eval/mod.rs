@@ -10,10 +10,11 @@ mod scope;
 mod select;
 mod special;
 
-use crate::fault::{Cause, Fault, Limit};
+use crate::error::{InternalFault, Limit};
+use crate::fault::{Cause, Fault};
 use crate::functions;
 use crate::limits::EvalLimits;
-use crate::plan::{Plan, Range, Step, StepId};
+use crate::plan::{Plan, Qualifier, Range, Step, StepId};
 use crate::value::{Arena, List, Value, ValueRef};
 pub(crate) use operator::{calculate, contains};
 use scope::Locals;
@@ -127,24 +128,56 @@ impl<'a, 'l> Machine<'a, 'l> {
         self.fault(id, Cause::Limit(Limit::Memory))
     }
 
-    fn operands(&self, range: Range) -> &'a [StepId] {
-        self.plan.operands.get(range.start as usize..(range.start + range.len) as usize).unwrap_or(&[])
+    /// A part of the plan is missing. Refusing is the only safe answer: any value could satisfy a rule.
+    #[cold]
+    fn internal<T>(&self, fault: InternalFault) -> Result<T, Fault<'a>> {
+        Err(Fault { cause: Cause::Internal(fault), node: 0 })
     }
 
-    fn flags(&self, range: Range) -> &'a [bool] {
-        self.plan.flags.get(range.start as usize..(range.start + range.len) as usize).unwrap_or(&[])
+    fn operands(&self, range: Range) -> Result<&'a [StepId], Fault<'a>> {
+        match self.plan.operands.get(indexes(range)) {
+            Some(operands) => Ok(operands),
+            None => self.internal(InternalFault::Operands),
+        }
     }
 
-    fn text(&self, index: u32) -> &'a str {
-        self.plan.texts.get(index as usize).map_or("", |text| text)
+    fn flags(&self, range: Range) -> Result<&'a [bool], Fault<'a>> {
+        match self.plan.flags.get(indexes(range)) {
+            Some(flags) => Ok(flags),
+            None => self.internal(InternalFault::Operands),
+        }
+    }
+
+    fn qualifiers(&self, range: Range) -> Result<&'a [Qualifier], Fault<'a>> {
+        match self.plan.qualifiers.get(indexes(range)) {
+            Some(chain) => Ok(chain),
+            None => self.internal(InternalFault::Qualifiers),
+        }
     }
 
     #[inline]
-    fn constant(&self, index: u32) -> ValueRef<'a> {
+    fn text(&self, index: u32) -> Result<&'a str, Fault<'a>> {
+        match self.plan.texts.get(index as usize) {
+            Some(text) => Ok(text),
+            None => self.internal(InternalFault::Text),
+        }
+    }
+
+    #[inline]
+    fn constant(&self, index: u32) -> Outcome<'a> {
         match self.plan.constants.get(index as usize) {
-            Some(Value::String(text)) => ValueRef::Str(text),
-            Some(value) => functions::optional::constant(self.arena, value),
-            None => ValueRef::Null,
+            Some(Value::String(text)) => Ok(ValueRef::Str(text)),
+            Some(value @ Value::Optional(Some(_))) => self.optional_constant(value),
+            Some(value) => Ok(value.as_val()),
+            None => self.internal(InternalFault::Constant),
+        }
+    }
+
+    #[cold]
+    fn optional_constant(&self, value: &'a Value) -> Outcome<'a> {
+        match functions::optional::constant(self.arena, value) {
+            Some(val) => Ok(val),
+            None => Err(Fault { cause: functions::ARENA_FULL, node: 0 }),
         }
     }
 
@@ -153,14 +186,14 @@ impl<'a, 'l> Machine<'a, 'l> {
     pub(crate) fn eval(&mut self, id: StepId) -> Outcome<'a> {
         let plan = self.plan;
         let Some(step) = plan.steps.get(id.0 as usize) else {
-            return self.fault(id, Cause::Message("no such step"));
+            return self.internal(InternalFault::Step);
         };
         if self.trace.is_some() {
             return self.eval_traced(id, step);
         }
         match *step {
-            Step::Constant(index) => Ok(self.constant(index)),
-            Step::Local(slot) if let &Slot::Ready(val) = self.locals.get(slot) => {
+            Step::Constant(index) => self.constant(index),
+            Step::Local(slot) if let Some(&Slot::Ready(val)) = self.locals.get(slot) => {
                 self.charge(1)?;
                 Ok(val)
             }
@@ -174,7 +207,10 @@ impl<'a, 'l> Machine<'a, 'l> {
     /// Evaluates the general form of the step and records the outcome.
     #[cold]
     fn eval_traced(&mut self, id: StepId, step: &'a Step) -> Outcome<'a> {
-        let outcome = self.execute(id, self.plan.general(step));
+        let outcome = match self.plan.general(step) {
+            Some(step) => self.execute(id, step),
+            None => self.internal(InternalFault::Step),
+        };
         self.record(id, &outcome);
         outcome
     }
@@ -194,7 +230,7 @@ impl<'a, 'l> Machine<'a, 'l> {
     #[inline(never)]
     fn execute(&mut self, id: StepId, step: &'a Step) -> Outcome<'a> {
         match *step {
-            Step::Constant(index) => Ok(self.constant(index)),
+            Step::Constant(index) => self.constant(index),
             Step::Variable(_) | Step::Local(_) | Step::Unknown(_) => {
                 let outcome = self.resolve(id, step);
                 self.charge(1)?;
@@ -259,24 +295,24 @@ impl<'a, 'l> Machine<'a, 'l> {
         match *step {
             Step::Variable(slot) => match self.variables.get(slot as usize).copied().flatten() {
                 Some(val) => Ok(*val),
-                None => {
-                    let name =
-                        self.plan.scope.variables.get(slot as usize).map_or("", |variable| &**variable.name);
-                    self.fault(id, Cause::NoSuchAttribute(name))
-                }
+                None => match self.plan.scope.variables.get(slot as usize) {
+                    Some(variable) => self.fault(id, Cause::NoSuchAttribute(&variable.name)),
+                    None => self.internal(InternalFault::Local),
+                },
             },
             Step::Local(slot) => self.local(slot),
-            Step::Unknown(name) => self.fault(id, Cause::NoSuchAttribute(self.text(name))),
-            _ => self.fault(id, Cause::Message("not a name")),
+            Step::Unknown(name) => self.fault(id, Cause::NoSuchAttribute(self.text(name)?)),
+            _ => self.internal(InternalFault::Step),
         }
     }
 
     fn local(&mut self, slot: u32) -> Outcome<'a> {
-        match *self.locals.get(slot) {
-            Slot::Ready(val) => Ok(val),
-            Slot::Failed(fault) => Err(fault),
+        match self.locals.get(slot).copied() {
+            Some(Slot::Ready(val)) => Ok(val),
+            Some(Slot::Failed(fault)) => Err(fault),
+            None | Some(Slot::Unbound) => self.internal(InternalFault::Local),
             // A bound value is evaluated and charged when it is first used.
-            Slot::Pending(step) => {
+            Some(Slot::Pending(step)) => {
                 let outcome = self.eval(step);
                 let slot_value = match outcome {
                     Ok(val) => Slot::Ready(val),
@@ -293,7 +329,8 @@ impl<'a, 'l> Machine<'a, 'l> {
     fn eval_raw(&mut self, id: StepId) -> Outcome<'a> {
         let plan = self.plan;
         let Some(step) = plan.steps.get(id.0 as usize) else { return self.eval(id) };
-        let outcome = match *plan.general(step) {
+        let Some(general) = plan.general(step) else { return self.internal(InternalFault::Step) };
+        let outcome = match *general {
             Step::Variable(_) | Step::Local(_) | Step::Unknown(_) => self.resolve(id, step),
             Step::Select { base, qualifiers } => self.select(id, base, qualifiers),
             Step::Test { base, qualifiers } => self.test(id, base, qualifiers, true),
@@ -318,7 +355,7 @@ impl<'a, 'l> Machine<'a, 'l> {
     #[inline(never)]
     fn logic(&mut self, id: StepId, terms: Range, deciding: bool) -> Outcome<'a> {
         let mut failed: Option<Fault<'a>> = None;
-        for &term in self.operands(terms) {
+        for &term in self.operands(terms)? {
             match self.eval(term) {
                 Ok(ValueRef::Bool(value)) if value == deciding => return Ok(ValueRef::Bool(deciding)),
                 Ok(ValueRef::Bool(_)) => {}
@@ -326,7 +363,7 @@ impl<'a, 'l> Machine<'a, 'l> {
                     let fault = Fault { cause: Cause::NoSuchOverload(""), node: self.node_of(id) };
                     failed = failed.or(Some(fault));
                 }
-                Err(fault) if fault.cause.is_limit() => return Err(fault),
+                Err(fault) if fault.cause.is_fatal() => return Err(fault),
                 Err(fault) => failed = failed.or(Some(fault)),
             }
         }
@@ -354,4 +391,9 @@ impl<'a, 'l> Machine<'a, 'l> {
             _ => None,
         }
     }
+}
+
+/// The indexes of a range of one of the plan's tables.
+fn indexes(range: Range) -> std::ops::Range<usize> {
+    range.start as usize..range.start as usize + range.len as usize
 }

@@ -3,7 +3,8 @@
 use super::construct::is_unhashable;
 use super::{Machine, Outcome};
 use crate::cost::{self, Rule};
-use crate::fault::{Cause, Fault, Limit};
+use crate::error::{Limit, Misuse};
+use crate::fault::{Cause, Fault};
 use crate::plan::{Arithmetic, Order, StepId};
 use crate::value::{Arena, List, Map, ValueRef, compare, equal, equal_or_error};
 
@@ -17,7 +18,7 @@ impl<'a> Machine<'a, '_> {
     ) -> Result<(ValueRef<'a>, ValueRef<'a>), Fault<'a>> {
         let left = self.eval(left);
         if let Err(fault) = &left
-            && fault.cause.is_limit()
+            && fault.cause.is_fatal()
         {
             return Err(*fault);
         }
@@ -41,7 +42,7 @@ impl<'a> Machine<'a, '_> {
             return Ok((left, right));
         }
         if let Err(fault) = &right
-            && fault.cause.is_limit()
+            && fault.cause.is_fatal()
         {
             return Err(*fault);
         }
@@ -54,7 +55,7 @@ impl<'a> Machine<'a, '_> {
     pub(super) fn equality(&mut self, id: StepId, left: StepId, right: StepId, negated: bool) -> Outcome<'a> {
         let first = self.eval(left);
         if let Err(fault) = &first
-            && fault.cause.is_limit()
+            && fault.cause.is_fatal()
         {
             return first;
         }
@@ -105,7 +106,7 @@ impl<'a> Machine<'a, '_> {
             if nan(left) || nan(right) {
                 let numbers = |val| matches!(val, ValueRef::Double(_) | ValueRef::Int(_) | ValueRef::Uint(_));
                 if numbers(left) && numbers(right) {
-                    return self.fault(id, Cause::Message("NaN values cannot be ordered"));
+                    return self.fault(id, Cause::Misuse(Misuse::NotOrdered));
                 }
             }
             let cause = if has_order(left) {
@@ -134,7 +135,7 @@ impl<'a> Machine<'a, '_> {
     ) -> Outcome<'a> {
         let first = self.eval(left);
         if let Err(fault) = &first
-            && fault.cause.is_limit()
+            && fault.cause.is_fatal()
         {
             return first;
         }
@@ -171,6 +172,10 @@ impl<'a> Machine<'a, '_> {
                 Some(value) => Ok(ValueRef::Duration(value)),
                 None => self.fault(id, Cause::IntOverflow),
             },
+            // cel-go calls the operator on these types, and the type does not know it.
+            ValueRef::Str(_) | ValueRef::Bool(_) | ValueRef::Timestamp(_) => {
+                self.fault(id, Cause::NoSuchOperand("-_"))
+            }
             _ => self.fault(id, Cause::NoSuchOverload("-_")),
         }
     }
@@ -190,7 +195,7 @@ impl<'a> Machine<'a, '_> {
         {
             // The failed call is not charged.
             self.cost = self.cost.wrapping_sub(rule.charge(&[item, collection], None));
-            return self.fault(id, Cause::Limit(Limit::Internal));
+            return self.fault(id, Cause::Limit(Limit::UpstreamInternal));
         }
         match collection {
             ValueRef::List(list) => Ok(ValueRef::Bool(contains(list, item))),
@@ -204,9 +209,9 @@ impl<'a> Machine<'a, '_> {
     pub(super) fn constant_membership(&mut self, id: StepId, item: StepId, list: u32) -> Outcome<'a> {
         let item = self.eval(item)?;
         if is_unhashable(item) && !self.plan.scope.is_standard() {
-            return self.fault(id, Cause::Limit(Limit::Internal));
+            return self.fault(id, Cause::Limit(Limit::UpstreamInternal));
         }
-        match self.constant(list) {
+        match self.constant(list)? {
             ValueRef::List(list) => Ok(ValueRef::Bool(contains(list, item))),
             _ => self.fault(id, Cause::NoSuchOverload("")),
         }
@@ -257,8 +262,9 @@ fn no_operand<'a>(left: ValueRef<'a>, operator: &'static str) -> Cause<'a> {
     let has_operator = match left {
         ValueRef::Int(_) | ValueRef::Uint(_) => true,
         ValueRef::Double(_) => operator != "_%_",
-        ValueRef::Str(_) | ValueRef::Bytes(_) | ValueRef::List(_) => operator == "_+_",
-        ValueRef::Duration(_) | ValueRef::Timestamp(_) => matches!(operator, "_+_" | "_-_"),
+        ValueRef::Bytes(_) | ValueRef::List(_) => operator == "_+_",
+        // cel-go calls any function on these types; the type itself does not know it.
+        ValueRef::Str(_) | ValueRef::Duration(_) | ValueRef::Timestamp(_) => true,
         _ => false,
     };
     if has_operator { Cause::NoSuchOperand(operator) } else { Cause::NoSuchOverload(operator) }

@@ -7,6 +7,8 @@ use crate::value::ValueRef;
 /// What a variable holds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Slot<'a> {
+    /// Never bound: reading it is a fault of the evaluator.
+    Unbound,
     Ready(ValueRef<'a>),
     Failed(Fault<'a>),
     /// Bound, not computed yet.
@@ -14,7 +16,7 @@ pub(crate) enum Slot<'a> {
 }
 
 impl Slot<'_> {
-    pub(crate) const EMPTY: Self = Slot::Ready(ValueRef::Null);
+    pub(crate) const EMPTY: Self = Slot::Unbound;
 }
 
 /// The variables of all open comprehensions.
@@ -26,8 +28,8 @@ impl<'a, 'l> Locals<'a, 'l> {
     }
 
     #[inline]
-    pub(super) fn get(&self, slot: u32) -> &Slot<'a> {
-        self.0.get(slot as usize).unwrap_or(&Slot::EMPTY)
+    pub(super) fn get(&self, slot: u32) -> Option<&Slot<'a>> {
+        self.0.get(slot as usize)
     }
 
     #[inline]

@@ -1,7 +1,10 @@
 //! Selection and indexing: an operand and a chain of qualifiers, with the cost and optional chaining of cel-go.
 
 use super::{Machine, Outcome};
-use crate::fault::{Cause, Fault};
+use crate::error::{ClaimError, Misuse};
+use crate::fault::{Cause, Fault, Origin};
+use crate::functions::ARENA_FULL;
+use crate::number::DoubleText;
 use crate::plan::{Key, Qualifier, Range, Step, StepId};
 use crate::value::{List, ValueRef};
 
@@ -29,9 +32,7 @@ impl<'a> Machine<'a, '_> {
             Some(val) => val,
             None => self.eval_raw(base)?,
         };
-        let plan = self.plan;
-        let range = qualifiers.start as usize..(qualifiers.start + qualifiers.len) as usize;
-        let chain = plan.qualifiers.get(range).unwrap_or(&[]);
+        let chain = self.qualifiers(qualifiers)?;
         if let Some(found) = self.field(val, chain) {
             self.charge(1)?;
             return Ok(found);
@@ -43,7 +44,7 @@ impl<'a> Machine<'a, '_> {
     #[inline]
     fn field(&self, val: ValueRef<'a>, chain: &[Qualifier]) -> Option<ValueRef<'a>> {
         let [Qualifier { key: Key::Text(name, false), optional: false, .. }] = *chain else { return None };
-        let name = self.text(name);
+        let name = self.text(name).ok()?;
         match val {
             ValueRef::Claims(claims) => claims.select(name, false)?.ok(),
             ValueRef::Map(map) => map.find(ValueRef::Str(name)),
@@ -58,9 +59,7 @@ impl<'a> Machine<'a, '_> {
     /// In a branch of a conditional (`raw`), an optional chain is not reduced to a boolean.
     pub(super) fn test(&mut self, id: StepId, base: StepId, qualifiers: Range, raw: bool) -> Outcome<'a> {
         let val = self.eval_raw(base)?;
-        let plan = self.plan;
-        let range = qualifiers.start as usize..(qualifiers.start + qualifiers.len) as usize;
-        let chain = plan.qualifiers.get(range).unwrap_or(&[]);
+        let chain = self.qualifiers(qualifiers)?;
         let outcome = self.apply(id, val, chain, true);
         if self.is_conditional(base) {
             self.cost = self.cost.wrapping_sub(1);
@@ -89,7 +88,7 @@ impl<'a> Machine<'a, '_> {
             };
             let found = self.qualify(qualifier, val, mode);
             match (mode, found) {
-                (_, Err(fault)) if fault.cause.is_limit() => return Err(fault),
+                (_, Err(fault)) if fault.cause.is_fatal() => return Err(fault),
                 (Mode::Get, Err(fault)) => {
                     self.charge(1)?;
                     return Err(fault);
@@ -120,7 +119,7 @@ impl<'a> Machine<'a, '_> {
                     self.charge(1)?;
                     val = next;
                 }
-                (Mode::Get, Ok(None)) => return self.fault(id, Cause::NoSuchKey("")),
+                (Mode::Get, Ok(None)) => return self.fault(id, Cause::NoSuchKey("", Origin::Literal)),
             }
         }
         if !optional {
@@ -143,9 +142,9 @@ impl<'a> Machine<'a, '_> {
         let key = match qualifier.key {
             Key::Text(text, may_escape) => {
                 escaped = may_escape;
-                ValueRef::Str(self.text(text))
+                ValueRef::Str(self.text(text)?)
             }
-            Key::Constant(index) => self.constant(index),
+            Key::Constant(index) => self.constant(index)?,
             Key::Step(step) => {
                 let key = self.eval_raw(step)?;
                 if !matches!(
@@ -156,7 +155,7 @@ impl<'a> Machine<'a, '_> {
                         | ValueRef::Double(_)
                         | ValueRef::Bool(_)
                 ) {
-                    let cause = Cause::Message("invalid qualifier type");
+                    let cause = Cause::Misuse(Misuse::QualifierType);
                     return Err(Fault { cause, node: qualifier.node });
                 }
                 key
@@ -169,10 +168,10 @@ impl<'a> Machine<'a, '_> {
             ValueRef::Claims(claims) => match key {
                 ValueRef::Str(name) => match claims.select(name, escaped) {
                     Some(Ok(found)) => Ok(Some(found)),
-                    Some(Err(_)) if mode == Mode::Presence && claims.is_distributed(name, escaped) => {
+                    Some(Err(fault)) if mode == Mode::Presence && fault.error == ClaimError::Pending => {
                         Ok(Some(ValueRef::Null))
                     }
-                    Some(Err(reason)) => Err(Fault { cause: Cause::Message(reason), node: qualifier.node }),
+                    Some(Err(fault)) => Err(Fault { cause: Cause::Claim(fault), node: qualifier.node }),
                     None => missing(self),
                 },
                 _ => Err(Fault { cause: Cause::NoSuchOverload(""), node: qualifier.node }),
@@ -206,21 +205,32 @@ impl<'a> Machine<'a, '_> {
     ) -> Result<Option<ValueRef<'a>>, Fault<'a>> {
         let index = match key {
             ValueRef::Int(index) => Some(index),
-            ValueRef::Uint(index) => Some(i64::try_from(index).unwrap_or(i64::MAX)),
+            ValueRef::Uint(index) => i64::try_from(index).ok(),
             ValueRef::Double(index) => crate::number::Number::Double(index).lossless_int(),
-            _ => None,
+            other => {
+                let cause = Cause::IndexType(other.type_name());
+                return Err(Fault { cause, node: qualifier.node });
+            }
         };
-        let Some(index) = index else {
-            let cause = Cause::Message("unsupported index type in list");
-            return Err(Fault { cause, node: qualifier.node });
-        };
+        let Some(index) = index else { return Err(self.invalid_index(qualifier, key)) };
         match usize::try_from(index).ok().and_then(|at| list.get(at)) {
             Some(found) => Ok(Some(found)),
             None if mode == Mode::Get => {
-                Err(Fault { cause: Cause::OutOfBounds(index), node: qualifier.node })
+                Err(Fault { cause: Cause::OutOfBounds(index, origin(qualifier)), node: qualifier.node })
             }
             None => Ok(None),
         }
+    }
+
+    #[cold]
+    fn invalid_index(&self, qualifier: &Qualifier, key: ValueRef<'a>) -> Fault<'a> {
+        let text = self.arena.write(|out| match key {
+            ValueRef::Uint(index) => write!(out, "{index}"),
+            ValueRef::Double(index) => write!(out, "{}", DoubleText(index)),
+            _ => Ok(()),
+        });
+        let cause = text.map_or(ARENA_FULL, |text| Cause::InvalidIndex(text, origin(qualifier)));
+        Fault { cause, node: qualifier.node }
     }
 
     fn missing_key(&self, qualifier: &Qualifier, key: ValueRef<'a>) -> Fault<'a> {
@@ -234,9 +244,20 @@ impl<'a> Machine<'a, '_> {
                     ValueRef::Bool(value) => value.to_string(),
                     _ => String::new(),
                 };
-                self.arena.text(&text).unwrap_or("")
+                match self.arena.text(&text) {
+                    Some(text) => text,
+                    None => return Fault { cause: ARENA_FULL, node: qualifier.node },
+                }
             }
         };
-        Fault { cause: Cause::NoSuchKey(name), node: qualifier.node }
+        Fault { cause: Cause::NoSuchKey(name, origin(qualifier)), node: qualifier.node }
+    }
+}
+
+/// Whether the key is written in the expression.
+fn origin(qualifier: &Qualifier) -> Origin {
+    match qualifier.key {
+        Key::Text(..) | Key::Constant(_) => Origin::Literal,
+        Key::Step(_) => Origin::Computed,
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Machine, Outcome};
 use crate::cost;
+use crate::error::InternalFault;
 use crate::fault::Cause;
 use crate::plan::{Anchor, Step, StepId};
 use crate::value::{Value, ValueRef};
@@ -15,7 +16,7 @@ impl<'a> Machine<'a, '_> {
         step: &'a Step,
         (variable, name, fingerprint): (u32, u32, u64),
     ) -> Outcome<'a> {
-        let name = self.text(name);
+        let name = self.text(name)?;
         let found = match self.variables.get(variable as usize) {
             Some(Some(ValueRef::Claims(claims))) => claims.value(name, fingerprint),
             Some(Some(ValueRef::Map(map))) => map.find(ValueRef::Str(name)),
@@ -48,7 +49,7 @@ impl<'a> Machine<'a, '_> {
     ) -> Outcome<'a> {
         let text = self.eval(text);
         if let Err(fault) = &text
-            && fault.cause.is_limit()
+            && fault.cause.is_fatal()
         {
             return text;
         }
@@ -58,16 +59,20 @@ impl<'a> Machine<'a, '_> {
             _ => tenth,
         };
         self.charge(cost)?;
-        let (ValueRef::Str(text), Some(Value::String(part))) =
-            (text?, self.plan.constants.get(part as usize))
-        else {
-            return self.fault(id, Cause::NoSuchOverload(""));
-        };
-        Ok(ValueRef::Bool(anchor.matches(text, part)))
+        match (text?, self.plan.constants.get(part as usize)) {
+            (ValueRef::Str(text), Some(Value::String(part))) => {
+                Ok(ValueRef::Bool(anchor.matches(text, part)))
+            }
+            (_, None) => self.internal(InternalFault::Constant),
+            _ => self.fault(id, Cause::NoSuchOverload("")),
+        }
     }
 
     #[cold]
     fn general(&mut self, id: StepId, step: &'a Step) -> Outcome<'a> {
-        self.execute(id, self.plan.general(step))
+        match self.plan.general(step) {
+            Some(step) => self.execute(id, step),
+            None => self.internal(InternalFault::Step),
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The encoders extension: base64.
 
 use super::{ARENA_FULL, Call, Declaration, FunctionResult, NO_SUCH_OVERLOAD};
+use crate::error::InvalidArgument;
 use crate::library::encode;
 use crate::value::ValueRef;
 
@@ -16,7 +17,7 @@ fn decode<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
         return Err(ARENA_FULL);
     }
     let mut bytes = Vec::new();
-    encode::read_base64(&mut bytes, text).map_err(|error| call.error(error))?;
+    encode::read_base64(&mut bytes, text).map_err(|error| call.invalid(InvalidArgument::Base64, error))?;
     call.arena.slice(&bytes).map(ValueRef::Bytes).ok_or(ARENA_FULL)
 }
 

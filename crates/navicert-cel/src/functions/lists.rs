@@ -1,6 +1,7 @@
 //! List functions: the standard lists extension and those of Kubernetes.
 
 use super::{ARENA_FULL, Call, Declaration, FunctionResult, NO_SUCH_OVERLOAD};
+use crate::error::{InvalidArgument, Misuse};
 use crate::eval::{calculate, contains};
 use crate::fault::Cause;
 use crate::library::lists_order;
@@ -98,7 +99,8 @@ fn slice<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     let [ValueRef::List(list), ValueRef::Int(start), ValueRef::Int(end)] = *args else {
         return Err(NO_SUCH_OVERLOAD);
     };
-    let part = lists_order::slice(start, end, list.len()).map_err(|error| call.error(error))?;
+    let part = lists_order::slice(start, end, list.len())
+        .map_err(|error| call.invalid(InvalidArgument::Slice, error))?;
     call.list(part.filter_map(|index| list.get(index)))
 }
 
@@ -108,7 +110,8 @@ fn flatten<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
         [ValueRef::List(list), ValueRef::Int(depth)] => (list, depth),
         _ => return Err(NO_SUCH_OVERLOAD),
     };
-    let depth = lists_order::flatten_level(depth).map_err(|error| call.error(error))?;
+    let depth = lists_order::flatten_level(depth)
+        .map_err(|error| call.invalid(InvalidArgument::FlattenLevel, error))?;
     let mut flat = call.arena.list();
     // An explicit stack: the depth comes from the expression, the nesting from the data.
     let mut open: Vec<(List<'a>, usize)> = vec![(list, 0)];
@@ -140,16 +143,16 @@ fn sort_by<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
 /// Sorts the list by the keys, which must all have one ordered type.
 fn sorted<'a>(call: &Call<'a>, list: List<'a>, keys: List<'a>) -> FunctionResult<'a> {
     if list.len() != keys.len() {
-        return Err(Cause::Message("@sortByAssociatedKeys() expected a list of the same size as the keys"));
+        return Err(Cause::Misuse(Misuse::SortKeyCount));
     }
     let Some(first) = keys.get(0) else { return Ok(ValueRef::List(list)) };
     if ordered(first).is_err() {
-        return Err(Cause::Message("list elements must be comparable"));
+        return Err(Cause::Misuse(Misuse::NotComparable));
     }
     let keys = items(call, keys)?;
     let same = |key: &ValueRef<'_>| std::mem::discriminant(key) == std::mem::discriminant(&first);
     if !keys.iter().all(same) {
-        return Err(Cause::Message("list elements must have the same type"));
+        return Err(Cause::Misuse(Misuse::MixedTypes));
     }
     let key = |index: usize| keys.get(index).copied().unwrap_or(ValueRef::Null);
     let order = lists_order::sorted_positions(keys.len(), |left, right| compare(key(left), key(right)));
@@ -158,7 +161,8 @@ fn sorted<'a>(call: &Call<'a>, list: List<'a>, keys: List<'a>) -> FunctionResult
 
 fn range<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     let [ValueRef::Int(count)] = *args else { return Err(NO_SUCH_OVERLOAD) };
-    let numbers = lists_order::range(count).map_err(|error| call.error(error))?;
+    let numbers =
+        lists_order::range(count).map_err(|error| call.invalid(InvalidArgument::RangeSize, error))?;
     // The range is lazy: its elements are computed on access.
     usize::try_from(numbers.end).map(|count| ValueRef::List(List::Range(count))).map_err(|_| ARENA_FULL)
 }
@@ -240,12 +244,7 @@ fn sum_duration<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a
     sum(call, args, ValueRef::Duration(0))
 }
 
-fn extreme<'a>(
-    call: &Call<'a>,
-    args: &[ValueRef<'a>],
-    name: &str,
-    replaced_by: Ordering,
-) -> FunctionResult<'a> {
+fn extreme<'a>(args: &[ValueRef<'a>], if_empty: Misuse, replaced_by: Ordering) -> FunctionResult<'a> {
     let [ValueRef::List(list)] = *args else { return Err(NO_SUCH_OVERLOAD) };
     let mut best: Option<ValueRef<'a>> = None;
     for item in list.iter() {
@@ -255,15 +254,15 @@ fn extreme<'a>(
             _ => best = Some(item),
         }
     }
-    best.ok_or_else(|| call.error(format_args!("{name} called on empty list")))
+    best.ok_or(Cause::Misuse(if_empty))
 }
 
-fn max<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
-    extreme(call, args, "max", Ordering::Less)
+fn max<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
+    extreme(args, Misuse::MaxOfEmptyList, Ordering::Less)
 }
 
-fn min<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
-    extreme(call, args, "min", Ordering::Greater)
+fn min<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
+    extreme(args, Misuse::MinOfEmptyList, Ordering::Greater)
 }
 
 fn position<'a>(found: Option<usize>) -> FunctionResult<'a> {

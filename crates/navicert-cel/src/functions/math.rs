@@ -1,6 +1,8 @@
 //! The math extension.
 
 use super::{Call, Declaration, FunctionResult, NO_SUCH_OVERLOAD};
+use crate::error::{InvalidArgument, Misuse};
+use crate::fault::Cause;
 use crate::library::math_number::{self, MathError};
 use crate::number::Number;
 use crate::value::ValueRef;
@@ -84,6 +86,16 @@ fn double<'a>(args: &[ValueRef<'a>], apply: fn(f64) -> f64) -> FunctionResult<'a
     }
 }
 
+/// The cause for an error of the library.
+fn failed<'a>(call: &Call<'a>, error: MathError) -> Cause<'a> {
+    match error {
+        MathError::Overflow => Cause::IntOverflow,
+        MathError::GreatestOfNan => Cause::Misuse(Misuse::GreatestOfNan),
+        MathError::LeastOfNan => Cause::Misuse(Misuse::LeastOfNan),
+        MathError::NegativeOffset { .. } => call.invalid(InvalidArgument::ShiftOffset, error),
+    }
+}
+
 /// The extreme of one number, two numbers or a list of numbers, with its type unchanged.
 fn extreme<'a>(
     call: &Call<'a>,
@@ -98,8 +110,8 @@ fn extreme<'a>(
         candidates.iter().map(|&val| number(val)).collect::<Option<Vec<_>>>().ok_or(NO_SUCH_OVERLOAD)?;
     match pick(numbers) {
         Ok(Some(at)) => candidates.get(at).copied().ok_or(NO_SUCH_OVERLOAD),
-        Ok(None) => Err(call.error("argument must not be empty")),
-        Err(error) => Err(call.error(error)),
+        Ok(None) => Err(Cause::Misuse(Misuse::EmptyArguments)),
+        Err(error) => Err(failed(call, error)),
     }
 }
 
@@ -150,7 +162,7 @@ fn abs<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match *args {
         [ValueRef::Double(value)] => Ok(ValueRef::Double(value.abs())),
         [ValueRef::Int(value)] => {
-            math_number::absolute_int(value).map(ValueRef::Int).map_err(|error| call.error(error))
+            math_number::absolute_int(value).map(ValueRef::Int).map_err(|error| failed(call, error))
         }
         [val @ ValueRef::Uint(_)] => Ok(val),
         _ => Err(NO_SUCH_OVERLOAD),
@@ -201,10 +213,10 @@ fn bit_not<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
 fn shift_left<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match *args {
         [ValueRef::Int(value), ValueRef::Int(by)] => {
-            math_number::shift_left_int(value, by).map(ValueRef::Int).map_err(|error| call.error(error))
+            math_number::shift_left_int(value, by).map(ValueRef::Int).map_err(|error| failed(call, error))
         }
         [ValueRef::Uint(value), ValueRef::Int(by)] => {
-            math_number::shift_left_uint(value, by).map(ValueRef::Uint).map_err(|error| call.error(error))
+            math_number::shift_left_uint(value, by).map(ValueRef::Uint).map_err(|error| failed(call, error))
         }
         _ => Err(NO_SUCH_OVERLOAD),
     }
@@ -213,10 +225,10 @@ fn shift_left<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> 
 fn shift_right<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match *args {
         [ValueRef::Int(value), ValueRef::Int(by)] => {
-            math_number::shift_right_int(value, by).map(ValueRef::Int).map_err(|error| call.error(error))
+            math_number::shift_right_int(value, by).map(ValueRef::Int).map_err(|error| failed(call, error))
         }
         [ValueRef::Uint(value), ValueRef::Int(by)] => {
-            math_number::shift_right_uint(value, by).map(ValueRef::Uint).map_err(|error| call.error(error))
+            math_number::shift_right_uint(value, by).map(ValueRef::Uint).map_err(|error| failed(call, error))
         }
         _ => Err(NO_SUCH_OVERLOAD),
     }

@@ -1,8 +1,10 @@
 //! The well-known protobuf messages that expressions can construct; their literals evaluate to plain CEL values.
 
 use super::{ARENA_FULL, FunctionResult};
+use crate::error::Misuse;
 use crate::fault::Cause;
 use crate::instant::Timestamp;
+use crate::kubernetes::USER_TYPE;
 use crate::value::{Arena, List, Map, Pairs, ValueRef};
 
 /// Name, fields with their types, and the type of a literal.
@@ -44,6 +46,11 @@ pub(crate) fn value_type(name: &str) -> &str {
     name
 }
 
+/// Whether the name of a message is also a value in Kubernetes' environments.
+pub(crate) fn has_type_value(name: &str) -> bool {
+    matches!(name, "google.protobuf.Timestamp" | "google.protobuf.Duration" | "google.protobuf.Empty")
+}
+
 /// Constructs the value of a message literal.
 pub(crate) fn build<'a>(
     arena: &'a Arena,
@@ -51,30 +58,42 @@ pub(crate) fn build<'a>(
     fields: &[(&'a str, ValueRef<'a>)],
 ) -> FunctionResult<'a> {
     let field = |wanted: &str| fields.iter().find(|field| field.0 == wanted).map(|field| field.1);
+    const FIELD_TYPE: Cause<'static> = Cause::Misuse(Misuse::FieldType);
     let int = |wanted: &str| match field(wanted) {
-        Some(ValueRef::Int(value)) => value,
-        _ => 0,
+        None => Ok(0),
+        Some(ValueRef::Int(value)) => Ok(value),
+        Some(_) => Err(FIELD_TYPE),
     };
     // A field of type `dyn` may hold any value.
     let value = |default: ValueRef<'a>| match field("value") {
-        None | Some(ValueRef::Null) => Ok(default),
+        None => Ok(default),
         Some(val) if val.type_name() == default.type_name() => Ok(val),
-        Some(_) => Err(Cause::Message("field type conversion error")),
+        Some(_) => Err(FIELD_TYPE),
     };
     let short = name.strip_prefix("google.protobuf.").unwrap_or(name);
     match short {
         "Timestamp" => {
-            let nanos = u32::try_from(int("nanos")).map_err(|_| Cause::Message("invalid nanos"))?;
-            Timestamp::new(int("seconds"), nanos).map(ValueRef::Timestamp).ok_or(Cause::TimestampOverflow)
+            let nanos = i32::try_from(int("nanos")?).map_err(|_| Cause::Misuse(Misuse::Nanoseconds))?;
+            let carry = i64::from(nanos.div_euclid(1_000_000_000));
+            let below = nanos.rem_euclid(1_000_000_000).unsigned_abs();
+            let seconds = int("seconds")?.checked_add(carry).ok_or(Cause::TimestampOverflow)?;
+            Timestamp::new(seconds, below).map(ValueRef::Timestamp).ok_or(Cause::TimestampOverflow)
         }
-        "Duration" => int("seconds")
-            .checked_mul(1_000_000_000)
-            .and_then(|total| total.checked_add(int("nanos")))
-            .map(ValueRef::Duration)
-            .ok_or(Cause::IntOverflow),
+        "Duration" => {
+            let (seconds, nanos) = (int("seconds")?, int("nanos")?);
+            seconds
+                .checked_mul(1_000_000_000)
+                .and_then(|total| total.checked_add(nanos))
+                .map(ValueRef::Duration)
+                .ok_or(Cause::IntOverflow)
+        }
         "BoolValue" => value(ValueRef::Bool(false)),
         "BytesValue" => value(ValueRef::Bytes(&[])),
-        "DoubleValue" | "FloatValue" => value(ValueRef::Double(0.0)),
+        "DoubleValue" => value(ValueRef::Double(0.0)),
+        "FloatValue" => Ok(match value(ValueRef::Double(0.0))? {
+            ValueRef::Double(wide) => ValueRef::Double(single_precision(wide)),
+            other => other,
+        }),
         "Int32Value" => match field("value") {
             Some(ValueRef::Int(wide)) if i32::try_from(wide).is_err() => Err(Cause::IntOverflow),
             _ => value(ValueRef::Int(0)),
@@ -87,14 +106,32 @@ pub(crate) fn build<'a>(
         },
         "UInt64Value" => value(ValueRef::Uint(0)),
         "Struct" => match field("fields") {
-            Some(map) => Ok(map),
+            Some(map @ ValueRef::Map(_)) => Ok(map),
+            Some(_) => Err(FIELD_TYPE),
             None => Pairs::build(arena, &[]).map(|pairs| ValueRef::Map(Map::Pairs(pairs))).ok_or(ARENA_FULL),
         },
-        "ListValue" => Ok(field("values").unwrap_or(ValueRef::List(List::Refs(&[])))),
-        "Value" => Ok(fields.first().map_or(ValueRef::Null, |field| match field.0 {
-            "null_value" => ValueRef::Null,
-            _ => field.1,
-        })),
-        _ => Err(Cause::Message("unsupported conversion to a value")),
+        "ListValue" => match field("values") {
+            None => Ok(ValueRef::List(List::Refs(&[]))),
+            Some(list @ ValueRef::List(_)) => Ok(list),
+            Some(_) => Err(FIELD_TYPE),
+        },
+        // The fields are alternatives: the last one counts.
+        "Value" => match fields.last() {
+            None | Some(("null_value", _)) => Ok(ValueRef::Null),
+            Some(("number_value", val @ ValueRef::Double(_)))
+            | Some(("string_value", val @ ValueRef::Str(_)))
+            | Some(("bool_value", val @ ValueRef::Bool(_)))
+            | Some(("struct_value", val @ ValueRef::Map(_)))
+            | Some(("list_value", val @ ValueRef::List(_))) => Ok(*val),
+            Some(_) => Err(FIELD_TYPE),
+        },
+        USER_TYPE => Err(Cause::Misuse(Misuse::UserLiteral)),
+        _ => Err(Cause::Misuse(Misuse::MessageValue)),
     }
+}
+
+/// The nearest number of single precision, or infinity.
+#[expect(clippy::cast_possible_truncation, reason = "the loss of precision is the purpose")]
+fn single_precision(wide: f64) -> f64 {
+    f64::from(wide as f32)
 }

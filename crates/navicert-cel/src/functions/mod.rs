@@ -17,7 +17,8 @@ mod time;
 
 pub(crate) use crate::check::declaration::{Call, Declaration};
 
-use crate::fault::{Cause, Limit};
+use crate::error::{InvalidArgument, Limit};
+use crate::fault::Cause;
 use crate::value::ValueRef;
 use std::fmt;
 
@@ -41,9 +42,10 @@ impl<'a> Call<'a> {
         self.arena.write(write).map(ValueRef::Str).ok_or(ARENA_FULL)
     }
 
-    /// An error with a message.
-    pub(crate) fn error(&self, message: impl fmt::Display) -> Cause<'a> {
-        self.arena.write(|out| write!(out, "{message}")).map_or(ARENA_FULL, Cause::Message)
+    /// The function rejects the content of an argument. The message may quote it.
+    pub(crate) fn invalid(&self, argument: InvalidArgument, message: impl fmt::Display) -> Cause<'a> {
+        let message = self.arena.write(|out| write!(out, "{message}"));
+        message.map_or(ARENA_FULL, |message| Cause::InvalidArgument(argument, message))
     }
 
     /// Allocates an optional with a value.

@@ -1,6 +1,7 @@
 //! The optional types library.
 
 use super::{ARENA_FULL, Call, Declaration, FunctionResult, NO_SUCH_OVERLOAD};
+use crate::error::Misuse;
 use crate::fault::Cause;
 use crate::value::{Arena, List, Map, Reading, Value, ValueRef};
 
@@ -37,14 +38,14 @@ pub(crate) const FUNCTIONS: &[Declaration] = &[
     ("optional_unwrapOpt", "(list(optional_type(V))).unwrapOpt(): list(V)", unwrap),
 ];
 
-/// A constant as a value; the content of an optional is allocated in the arena.
-pub(crate) fn constant<'a>(arena: &'a Arena, value: &'a Value) -> ValueRef<'a> {
+/// A constant as a value; the content of an optional is allocated in the arena. `None` if the arena is full.
+pub(crate) fn constant<'a>(arena: &'a Arena, value: &'a Value) -> Option<ValueRef<'a>> {
     match value {
         Value::Optional(Some(content)) => {
-            let content = constant(arena, content);
-            ValueRef::Optional(arena.alloc(content))
+            let content = constant(arena, content)?;
+            Some(ValueRef::Optional(Some(arena.alloc(content)?)))
         }
-        other => other.as_val(),
+        other => Some(other.as_val()),
     }
 }
 
@@ -119,7 +120,7 @@ fn unwrap<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
         match item {
             ValueRef::Optional(Some(content)) => kept.push(*content).ok_or(ARENA_FULL)?,
             ValueRef::Optional(None) => {}
-            _ => return Err(Cause::Message("value is not optional")),
+            _ => return Err(Cause::Misuse(Misuse::NotOptional)),
         }
     }
     Ok(ValueRef::List(kept.finish()))

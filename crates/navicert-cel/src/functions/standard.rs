@@ -1,6 +1,7 @@
 //! The standard library: sizes, conversions, string tests and time accessors.
 
 use super::{Call, Declaration, FunctionResult, NO_SUCH_OVERLOAD, time};
+use crate::error::Misuse;
 use crate::fault::Cause;
 use crate::instant::{self, DurationText, Timestamp};
 use crate::number::{self, DoubleText, Number};
@@ -99,15 +100,10 @@ fn type_of<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     args.first().map(|val| ValueRef::Type(val.type_name())).ok_or(NO_SUCH_OVERLOAD)
 }
 
-fn not_convertible<'a>(call: &Call<'a>, args: &[ValueRef<'a>], to: &str) -> Cause<'a> {
-    let from = args.first().map_or("", ValueRef::type_name);
-    call.error(format_args!("type conversion error from '{from}' to '{to}'"))
-}
-
-fn to_bool<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
+fn to_bool<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
         [ValueRef::Str(text)] => {
-            number::parse_bool(text).map(ValueRef::Bool).ok_or_else(|| not_convertible(call, args, "bool"))
+            number::parse_bool(text).map(ValueRef::Bool).ok_or(Cause::Conversion("bool"))
         }
         _ => Err(NO_SUCH_OVERLOAD),
     }
@@ -120,17 +116,17 @@ fn to_bytes<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     }
 }
 
-fn to_double<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
+fn to_double<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     let value = match args {
         [ValueRef::Int(value)] => Some(Number::Int(*value).as_double()),
         [ValueRef::Uint(value)] => Some(Number::Uint(*value).as_double()),
         [ValueRef::Str(text)] => number::parse_double(text),
         _ => return Err(NO_SUCH_OVERLOAD),
     };
-    value.map(ValueRef::Double).ok_or_else(|| not_convertible(call, args, "double"))
+    value.map(ValueRef::Double).ok_or(Cause::Conversion("double"))
 }
 
-fn to_int<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
+fn to_int<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
         [ValueRef::Double(value)] => {
             number::int_from_double(*value).map(ValueRef::Int).ok_or(Cause::IntOverflow)
@@ -138,21 +134,19 @@ fn to_int<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
         [ValueRef::Uint(value)] => i64::try_from(*value).map(ValueRef::Int).map_err(|_| Cause::IntOverflow),
         [ValueRef::Duration(nanoseconds)] => Ok(ValueRef::Int(*nanoseconds)),
         [ValueRef::Timestamp(at)] => Ok(ValueRef::Int(at.seconds())),
-        [ValueRef::Str(text)] => {
-            number::parse_int(text).map(ValueRef::Int).ok_or_else(|| not_convertible(call, args, "int"))
-        }
+        [ValueRef::Str(text)] => number::parse_int(text).map(ValueRef::Int).ok_or(Cause::Conversion("int")),
         _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn to_uint<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
+fn to_uint<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
         [ValueRef::Double(value)] => {
             number::uint_from_double(*value).map(ValueRef::Uint).ok_or(Cause::UintOverflow)
         }
         [ValueRef::Int(value)] => u64::try_from(*value).map(ValueRef::Uint).map_err(|_| Cause::UintOverflow),
         [ValueRef::Str(text)] => {
-            number::parse_uint(text).map(ValueRef::Uint).ok_or_else(|| not_convertible(call, args, "uint"))
+            number::parse_uint(text).map(ValueRef::Uint).ok_or(Cause::Conversion("uint"))
         }
         _ => Err(NO_SUCH_OVERLOAD),
     }
@@ -166,27 +160,27 @@ fn to_string<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
         [ValueRef::Double(value)] => call.write(|out| write!(out, "{}", DoubleText(value))),
         [ValueRef::Duration(value)] => call.write(|out| write!(out, "{}", DurationText(value))),
         [ValueRef::Timestamp(value)] => call.write(|out| write!(out, "{value}")),
-        [ValueRef::Bytes(bytes)] => std::str::from_utf8(bytes)
-            .map(ValueRef::Str)
-            .map_err(|_| Cause::Message("invalid UTF-8 in bytes, cannot convert to string")),
+        [ValueRef::Bytes(bytes)] => {
+            std::str::from_utf8(bytes).map(ValueRef::Str).map_err(|_| Cause::Misuse(Misuse::NotText))
+        }
         _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn to_duration<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
+fn to_duration<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
         [ValueRef::Str(text)] => instant::parse_duration(text)
             .map(ValueRef::Duration)
-            .ok_or_else(|| not_convertible(call, args, "google.protobuf.Duration")),
+            .ok_or(Cause::Conversion("google.protobuf.Duration")),
         _ => Err(NO_SUCH_OVERLOAD),
     }
 }
 
-fn to_timestamp<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
+fn to_timestamp<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
         [ValueRef::Str(text)] => Timestamp::parse(text)
             .map(ValueRef::Timestamp)
-            .ok_or_else(|| not_convertible(call, args, "google.protobuf.Timestamp")),
+            .ok_or(Cause::Conversion("google.protobuf.Timestamp")),
         [ValueRef::Int(seconds)] => {
             Timestamp::from_seconds(*seconds).map(ValueRef::Timestamp).ok_or(Cause::TimestampOverflow)
         }

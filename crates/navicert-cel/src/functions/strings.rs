@@ -2,8 +2,10 @@
 
 use super::{ARENA_FULL, Call, Declaration, FunctionResult, NO_SUCH_OVERLOAD};
 use crate::check::types::Type;
+use crate::error::InvalidArgument;
 use crate::fault::{Cause, Kinds};
 use crate::library::strings_format::{self, ArgumentView, Dialect, FormatArgument, FormatError, Piece, Verb};
+use crate::library::strings_text::PositionError;
 use crate::library::{strings_quote, strings_text};
 use crate::value::{List, Map, ValueRef};
 
@@ -34,9 +36,9 @@ pub(crate) const STANDARD_ONLY: &[Declaration] = &[("string_reverse", "(string).
 
 fn char_at<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match *args {
-        [ValueRef::Str(text), ValueRef::Int(at)] => {
-            strings_text::char_at(text, at).map(ValueRef::Str).map_err(|error| call.error(error))
-        }
+        [ValueRef::Str(text), ValueRef::Int(at)] => strings_text::char_at(text, at)
+            .map(ValueRef::Str)
+            .map_err(|error| call.invalid(InvalidArgument::Position, error)),
         _ => Err(NO_SUCH_OVERLOAD),
     }
 }
@@ -48,7 +50,7 @@ fn index_of<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
             in_range(call, text, from)?;
             strings_text::index_of_from(text, part, from)
                 .map(ValueRef::Int)
-                .map_err(|error| call.error(error))
+                .map_err(|error| call.invalid(InvalidArgument::Position, error))
         }
         _ => Err(NO_SUCH_OVERLOAD),
     }
@@ -63,7 +65,7 @@ fn last_index_of<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'
             in_range(call, text, from)?;
             strings_text::last_index_of_from(text, part, from)
                 .map(ValueRef::Int)
-                .map_err(|error| call.error(error))
+                .map_err(|error| call.invalid(InvalidArgument::Position, error))
         }
         _ => Err(NO_SUCH_OVERLOAD),
     }
@@ -73,7 +75,7 @@ fn last_index_of<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'
 fn in_range<'a>(call: &Call<'a>, text: &str, from: i64) -> Result<(), Cause<'a>> {
     let beyond = u64::try_from(from).is_ok_and(|from| from > crate::cost::characters(text));
     if call.standard && beyond {
-        return Err(call.error(format_args!("index out of range: {from}")));
+        return Err(call.invalid(InvalidArgument::Position, PositionError::OutOfRange(from)));
     }
     Ok(())
 }
@@ -139,7 +141,7 @@ fn substring<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
         }
         _ => return Err(NO_SUCH_OVERLOAD),
     };
-    part.map(ValueRef::Str).map_err(|error| call.error(error))
+    part.map(ValueRef::Str).map_err(|error| call.invalid(InvalidArgument::Position, error))
 }
 
 fn trim<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
@@ -200,7 +202,7 @@ fn format<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match (written, failed) {
         (Some(text), None) => Ok(ValueRef::Str(text)),
         (_, None | Some(FormatError::TooLarge)) => Err(ARENA_FULL),
-        (_, Some(error)) => Err(call.error(error)),
+        (_, Some(error)) => Err(call.invalid(InvalidArgument::Format, error)),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Accessors of timestamps and durations.
 
 use super::{Call, FunctionResult, NO_SUCH_OVERLOAD};
+use crate::error::InvalidArgument;
 use crate::instant::{Fields, Zone, duration};
 use crate::value::ValueRef;
 
@@ -10,7 +11,7 @@ fn field<'a>(call: &Call<'a>, args: &[ValueRef<'a>], pick: fn(Fields) -> i64) ->
         [ValueRef::Timestamp(at)] => Ok(ValueRef::Int(pick(at.fields(&Zone::Utc)))),
         [ValueRef::Timestamp(at), ValueRef::Str(zone)] => match Zone::parse(zone) {
             Ok(zone) => Ok(ValueRef::Int(pick(at.fields(&zone)))),
-            Err(error) => Err(call.error(error)),
+            Err(error) => Err(call.invalid(InvalidArgument::TimeZone, error)),
         },
         _ => Err(NO_SUCH_OVERLOAD),
     }

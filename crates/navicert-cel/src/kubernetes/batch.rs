@@ -51,7 +51,7 @@ pub fn answer(input: &Json) -> Json {
             answer
         }
         Err(error) => {
-            json!({ "compiled": true, "ok": false, "error": error.to_string(), "cost": error.cost })
+            json!({ "compiled": true, "ok": false, "error": error.error.kind.exposed(), "cost": error.cost })
         }
     }
 }

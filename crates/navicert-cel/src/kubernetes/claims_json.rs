@@ -1,6 +1,8 @@
 //! Decodes claims as Go's `encoding/json` does: each top-level claim on its own, the last of repeated names wins,
 //! lone surrogates become U+FFFD, and a number outside the range of a double invalidates only its own claim.
 
+use crate::error::ClaimError;
+use crate::untrusted::Untrusted;
 use crate::value::ClaimSet;
 use serde_json::{Map, Number, Value as Json};
 
@@ -33,9 +35,7 @@ pub fn decode(text: &str) -> Result<ClaimSet<'static>, ClaimsError> {
     reader.members(0, &mut |reader, name, value| {
         let outcome = match reader.number_fault.take() {
             None => Ok(value),
-            Some(number) => Err(format!(
-                "claim {name:?} failed to unmarshal: json: cannot unmarshal number {number} into a double"
-            )),
+            Some(number) => Err(ClaimError::OutOfRange(Untrusted::new(number))),
         };
         set.insert(name, outcome);
     })?;

@@ -40,7 +40,12 @@ fn nested(val: &ValueRef<'_>) -> Json {
         ValueRef::Bytes(bytes) => json!({ "base64": base64(bytes) }),
         ValueRef::List(list) => list.iter().map(|item| nested(&item)).collect(),
         ValueRef::Map(map) => {
-            let entries = map.iter().map(|(key, value)| (key_text(&key), nested(&value)));
+            // Kubernetes looks each key up, and NaN is not found.
+            let is_nan = |key: &ValueRef<'_>| matches!(key, ValueRef::Double(number) if number.is_nan());
+            let entries = map.iter().map(|(key, value)| {
+                let shown = if is_nan(&key) { Json::Null } else { nested(&value) };
+                (key_text(&key), shown)
+            });
             Json::Object(entries.collect::<JsonMap<_, _>>())
         }
         ValueRef::Duration(nanoseconds) => Json::String(duration(*nanoseconds)),

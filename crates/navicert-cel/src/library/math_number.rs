@@ -10,9 +10,12 @@ pub enum MathError {
     /// `abs` of the minimum int.
     #[error("integer overflow")]
     Overflow,
-    /// An argument is NaN.
-    #[error("NaN values cannot be ordered: {0}")]
-    NotOrdered(&'static str),
+    /// An argument of `math.greatest` is NaN.
+    #[error("NaN values cannot be ordered: math.@max")]
+    GreatestOfNan,
+    /// An argument of `math.least` is NaN.
+    #[error("NaN values cannot be ordered: math.@min")]
+    LeastOfNan,
     /// A shift by a negative offset.
     #[error("{function}() negative offset: {offset}")]
     NegativeOffset {
@@ -25,12 +28,12 @@ pub enum MathError {
 
 /// `math.greatest`: the position of the first greatest number, compared across types; `None` without arguments.
 pub fn greatest(candidates: impl IntoIterator<Item = Number>) -> Result<Option<usize>, MathError> {
-    extreme(candidates, Ordering::Greater, MathError::NotOrdered("math.@max"))
+    extreme(candidates, Ordering::Greater, MathError::GreatestOfNan)
 }
 
 /// `math.least`: the position of the first least number, compared across types; `None` without arguments.
 pub fn least(candidates: impl IntoIterator<Item = Number>) -> Result<Option<usize>, MathError> {
-    extreme(candidates, Ordering::Less, MathError::NotOrdered("math.@min"))
+    extreme(candidates, Ordering::Less, MathError::LeastOfNan)
 }
 
 fn extreme(
@@ -127,7 +130,7 @@ mod tests {
         assert_eq!(greatest([Double(f64::NAN)]), Ok(Some(0)));
         let error = greatest([Int(1), Double(f64::NAN)]).unwrap_err();
         assert_eq!(error.to_string(), "NaN values cannot be ordered: math.@max");
-        assert_eq!(least([Double(f64::NAN), Int(1)]), Err(MathError::NotOrdered("math.@min")));
+        assert_eq!(least([Double(f64::NAN), Int(1)]), Err(MathError::LeastOfNan));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Plans aggregate literals and comprehensions. A literal with constant parts becomes a constant.
 
 use super::{FieldStep, Loop, Planned, Planner, Range, Step, StepId, number};
+use crate::check::ObjectType;
 use crate::syntax::ast::{NodeId, Run, Text};
-use crate::value::{Value, ValueMap, key_equal};
+use crate::value::{Value, ValueMap, equal};
 use std::sync::Arc;
 
 impl Planner<'_> {
@@ -52,7 +53,7 @@ impl Planner<'_> {
             let bad =
                 pairs.iter().any(|pair| matches!(pair.0, Value::Double(_) | Value::Null | Value::List(_)));
             let repeated = |(index, pair): (usize, &(Value, Value))| {
-                pairs.iter().take(index).any(|other| key_equal(other.0.as_val(), pair.0.as_val()))
+                pairs.iter().take(index).any(|other| equal(other.0.as_val(), pair.0.as_val()))
             };
             let unhashable = pairs.iter().any(|pair| matches!(pair.0, Value::Bytes(_)));
             // The conformance suite expects invalid and repeated keys to fail at evaluation.
@@ -72,10 +73,11 @@ impl Planner<'_> {
     pub(super) fn message(&mut self, node: NodeId, name: Text, fields: Run) -> Planned<StepId> {
         let written = self.tree.text(name);
         let scope = Arc::clone(&self.plan.scope);
-        let found = scope
-            .candidates(written)
-            .into_iter()
-            .find(|candidate| scope.objects.get(&**candidate).is_some_and(|object| object.constructible));
+        let found = scope.candidates(written).into_iter().find(|candidate| {
+            // Kubernetes' environments accept the type of an object and fail at evaluation.
+            let allowed = |object: &ObjectType| object.constructible || !scope.is_standard();
+            scope.objects.get(&**candidate).is_some_and(allowed)
+        });
         let Some(found) = found else {
             return Err(self.error_at(node, format!("unknown type: {written}")));
         };

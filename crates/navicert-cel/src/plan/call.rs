@@ -26,7 +26,7 @@ impl Planner<'_> {
         args: Run,
     ) -> Planned<StepId> {
         let tree = self.tree;
-        let name = tree.text(function);
+        let name = tree.function_name(function);
         let nodes = tree.children(args);
         if target.is_none()
             && let Some(step) = self.operator(node, name, nodes)?

@@ -91,12 +91,13 @@ impl Plan {
     }
 
     /// The general form of a specialized step; any other step is returned unchanged.
-    pub(crate) fn general<'p>(&'p self, step: &'p Step) -> &'p Step {
+    /// `None` if it is missing: evaluating the specialized step instead would not end.
+    pub(crate) fn general<'p>(&'p self, step: &'p Step) -> Option<&'p Step> {
         match *step {
             Step::Field { general, .. } | Step::SubstringTest { general, .. } => {
-                self.general_steps.get(general as usize).unwrap_or(step)
+                self.general_steps.get(general as usize)
             }
-            _ => step,
+            _ => Some(step),
         }
     }
 

@@ -1,5 +1,6 @@
 use super::*;
 use crate::cost::Rule;
+use crate::error::ClaimError;
 use crate::kubernetes::{User, claims_environment, user_environment};
 use crate::value::{ClaimSet, Claims};
 use serde_json::json;
@@ -7,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The same program without specialized steps and fast paths.
 fn without_specialization(mut program: Program) -> Program {
-    let steps = program.plan.steps.iter().map(|step| *program.plan.general(step)).collect();
+    let steps = program.plan.steps.iter().map(|step| *program.plan.general(step).unwrap()).collect();
     program.plan.steps = steps;
     program.plan.loops.iter_mut().for_each(|fold| fold.fast_body = None);
     program
@@ -136,8 +137,8 @@ fn specialized_steps_over_claims_behave_like_general_steps() {
         for broken in [true, false] {
             let mut set = ClaimSet::new();
             match broken {
-                true => set.insert("a", Err("broken".to_owned())),
-                false => set.insert_distributed("a", "elsewhere".to_owned()),
+                true => set.insert("a", Err(ClaimError::TooDeep)),
+                false => set.insert("a", Err(ClaimError::Pending)),
             }
             let bindings = Bindings::new().with("claims", ValueRef::Claims(Claims::Set(&set)));
             compare(expression, &specialized, &general, &bindings);
@@ -208,5 +209,109 @@ fn fast_concatenation_and_equality_cost_the_same_as_their_rules() {
                 assert_eq!(found.cost, 2 + rule.charge(&bools, None));
             }
         }
+    }
+}
+
+/// Expressions that together use every table of a plan. Each has a value.
+const EVERY_TABLE: [&str; 14] = [
+    "true",
+    "claims.a == 'x' && claims.b != 'x'",
+    "claims['a'] + 'y' in ['xy', 'z']",
+    "claims.b.matches('^y$') && claims.a.startsWith('x')",
+    "dyn(claims.l).all(g, g.startsWith('s')) ? 'all' : claims.a",
+    "dyn(claims.l).map(g, 'oidc:' + g).exists(g, g == 'oidc:s')",
+    "dyn(claims.l).exists_one(g, g.size() == 1)",
+    "claims.?c.orValue('none') == 'none' && !has(claims.c)",
+    "claims.?a.optMap(v, v + '!').orValue('') == 'x!'",
+    "[claims.a, claims.b].filter(e, e != 'x').size() == 1",
+    "{string(claims.a): 1, 'k': 2}['x'] == 1",
+    "claims.o.p.q == 1.0 && claims.l[0] == 's'",
+    "claims.a.find('x').lowerAscii().split(',').join('-') == 'x'",
+    "google.protobuf.Int64Value{value: int(claims.n)} == 3",
+];
+
+#[test]
+fn a_damaged_plan_fails_and_never_yields_another_value() {
+    let claims = json!({"a": "x", "b": "y", "n": 3, "l": ["s", "st"], "o": {"p": {"q": 1}}});
+    let bindings =
+        Bindings::new().with("claims", ValueRef::Claims(Claims::Object(claims.as_object().unwrap())));
+    let environment = claims_environment();
+    let (mut faults, mut tables) = (std::collections::BTreeSet::new(), 0);
+    for expression in EVERY_TABLE {
+        // Logical operators must not absorb an internal fault, so the second form has no value either.
+        for text in [expression.to_owned(), format!("dyn({expression}) == 'never' || true")] {
+            let whole = environment.compile(&text).unwrap_or_else(|error| panic!("{error}"));
+            let arena = Arena::new();
+            let expected = format!("{:?}", whole.evaluate(&arena, &bindings).unwrap().value);
+            let damages: [fn(&mut Plan, usize) -> bool; 11] = [
+                |plan, at| remove(&mut plan.steps, at),
+                |plan, at| remove(&mut plan.operands, at),
+                |plan, at| remove(&mut plan.qualifiers, at),
+                |plan, at| remove(&mut plan.constants, at),
+                |plan, at| remove(&mut plan.texts, at),
+                |plan, at| remove(&mut plan.patterns, at),
+                |plan, at| remove(&mut plan.loops, at),
+                |plan, at| remove(&mut plan.general_steps, at),
+                |plan, at| remove(&mut plan.messages, at),
+                |plan, at| remove(&mut plan.fields, at),
+                |plan, at| at == 0 && std::mem::take(&mut plan.slots) > 0,
+            ];
+            for damage in damages {
+                for at in 0.. {
+                    let mut damaged = environment.compile(&text).unwrap();
+                    if !damage(&mut damaged.plan, at) {
+                        break;
+                    }
+                    tables += 1;
+                    for traced in [false, true] {
+                        let arena = Arena::new();
+                        let outcome = match traced {
+                            false => damaged.evaluate(&arena, &bindings),
+                            true => damaged.trace(&arena, &bindings, &EvalLimits::KUBERNETES).0,
+                        };
+                        match outcome {
+                            // The missing part was not needed.
+                            Ok(found) => assert_eq!(format!("{:?}", found.value), expected, "{text}"),
+                            Err(EvaluationError {
+                                error: EvalError { kind: EvalErrorKind::Internal(fault), .. },
+                                ..
+                            }) => {
+                                faults.insert(fault.to_string());
+                            }
+                            Err(error) => panic!("{text}: {error}"),
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(tables > 300, "{tables}");
+    let expected =
+        ["constant", "comprehension", "message type", "operands", "pattern", "qualifiers", "step", "text"];
+    for part in expected {
+        assert!(faults.contains(&format!("missing {part}")), "{part}: {faults:?}");
+    }
+    assert!(faults.contains("unbound variable"), "{faults:?}");
+}
+
+/// Drops the entries from `at` on.
+fn remove<T>(table: &mut Vec<T>, at: usize) -> bool {
+    let exists = at < table.len();
+    table.truncate(at);
+    exists
+}
+
+#[test]
+fn a_claim_equals_the_literal_with_the_same_digits() {
+    for number in
+        ["6.02e-23", "5e-324", "0.1", "1.7976931348623157e308", "2.2250738585072011e-308", "9007199254740993"]
+    {
+        let claims: serde_json::Value = serde_json::from_str(&format!("{{\"f\": {number}}}")).unwrap();
+        let bindings =
+            Bindings::new().with("claims", ValueRef::Claims(Claims::Object(claims.as_object().unwrap())));
+        let rule = claims_environment().compile_rule(&format!("claims.f == double('{number}')")).unwrap();
+        let arena = Arena::new();
+        let found = rule.evaluate(&arena, &bindings).unwrap().value;
+        assert!(matches!(found, ValueRef::Bool(true)), "{number}");
     }
 }

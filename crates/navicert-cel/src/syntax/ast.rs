@@ -236,6 +236,12 @@ impl Tree {
         }
     }
 
+    /// The name of a called function or operator, without a leading dot.
+    pub fn function_name(&self, function: Text) -> &str {
+        let name = self.text(function);
+        name.strip_prefix('.').unwrap_or(name)
+    }
+
     /// The nodes of a range.
     pub fn children(&self, run: Run) -> &[NodeId] {
         self.children.get(run.start as usize..(run.start + run.len) as usize).unwrap_or(&[])
@@ -244,6 +250,29 @@ impl Tree {
     /// The flags of a range.
     pub fn flags(&self, run: Run) -> &[bool] {
         self.flags.get(run.start as usize..(run.start + run.len) as usize).unwrap_or(&[])
+    }
+
+    /// Calls a function with each child of a node.
+    pub(crate) fn each_child(&self, node: Node, mut visit: impl FnMut(NodeId)) {
+        match node {
+            Node::Select { operand, .. } => visit(operand),
+            Node::Call { target, args, .. } => {
+                target.into_iter().for_each(&mut visit);
+                self.children(args).iter().copied().for_each(visit);
+            }
+            Node::List { elements: run, .. } | Node::Map { entries: run, .. } => {
+                self.children(run).iter().copied().for_each(visit);
+            }
+            Node::Struct { fields, .. } => {
+                self.fields(fields).iter().map(|field| field.value).for_each(visit)
+            }
+            Node::Fold(index) => {
+                if let Some(fold) = self.fold(index) {
+                    [fold.range, fold.body].into_iter().chain(fold.filter).for_each(visit);
+                }
+            }
+            _ => {}
+        }
     }
 
     /// The field initializers of a range.

@@ -107,15 +107,15 @@ fn has(parser: &mut Parser<'_>, args: &[NodeId], location: Location) -> Parsed<E
     Ok(Expansion::None)
 }
 
-/// The name of a comprehension variable.
+/// The name of a comprehension variable. It may have a leading dot, but then no expression refers to it.
 fn variable(parser: &Parser<'_>, id: NodeId) -> Parsed<Text> {
-    if let Node::Ident(name) = parser.tree.node(id) {
-        let text = parser.tree.text(name);
-        if !text.starts_with('.') {
-            return Ok(name);
+    match parser.tree.node(id) {
+        Node::Ident(name) if parser.tree.text(name) == "__result__" => {
+            Err(parser.error_at(id, "iteration variable overwrites accumulator variable".to_owned()))
         }
+        Node::Ident(name) => Ok(name),
+        _ => Err(parser.error_at(id, "argument must be a simple name".to_owned())),
     }
-    Err(parser.error_at(id, "argument must be a simple name".to_owned()))
 }
 
 fn comprehension(

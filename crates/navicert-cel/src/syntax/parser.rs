@@ -63,7 +63,8 @@ pub(super) struct SyntaxError {
 
 pub(super) type Parsed<T> = Result<T, Box<SyntaxError>>;
 
-/// Nesting of each left-recursive rule, counted as in cel-go's grammar.
+/// Nesting of each recursive rule, counted as in cel-go's grammar. A chain of operators, selections or indexes does not nest;
+/// it counts for the depth of [`Part`].
 #[derive(Default, Clone, Copy)]
 struct Depth {
     expr: u32,
@@ -283,8 +284,7 @@ impl Parser<'_> {
             };
             let at = self.take().span.start;
             self.depth.relation += 1;
-            self.check_rule_depth(self.depth.relation + 1)?;
-            self.depth.relation += 1;
+            self.check_rule_depth(self.depth.relation)?;
             let right = self.calc(1)?;
             self.depth.relation -= 1;
             left = self.binary(function, left, right, at)?;
@@ -320,7 +320,6 @@ impl Parser<'_> {
                 break;
             }
             let at = self.take().span.start;
-            self.depth.calc += 1;
             let right = self.calc(binds + 1)?;
             left = self.binary(function, left, right, at)?;
         }
@@ -359,16 +358,8 @@ impl Parser<'_> {
         let mut left = self.primary()?;
         loop {
             left = match self.peek() {
-                Kind::Char(b'.') => {
-                    self.depth.member += 1;
-                    self.check_rule_depth(self.depth.member)?;
-                    self.select(left)?
-                }
-                Kind::Char(b'[') => {
-                    self.depth.member += 1;
-                    self.check_rule_depth(self.depth.member)?;
-                    self.index(left)?
-                }
+                Kind::Char(b'.') => self.select(left)?,
+                Kind::Char(b'[') => self.index(left)?,
                 _ => break,
             };
             self.check_visit_depth(left.depth)?;

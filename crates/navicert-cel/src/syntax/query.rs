@@ -6,10 +6,18 @@ use super::ast::{Node, NodeId, Tree};
 /// and `has(claims.email)`, but not `claims["email"]`. In source order, without duplicates.
 ///
 /// Kubernetes uses this query to require that an expression using `claims.email` also uses `claims.email_verified`.
-/// Index syntax is not detected there either.
+/// Index syntax is not detected there either. Names count, not what they refer to: an iteration variable `claims` does,
+/// and `.claims` within its scope does not; elsewhere `.claims` is the same as `claims`.
 pub fn selected_fields<'t>(tree: &'t Tree, variable: &str) -> Vec<&'t str> {
     let mut fields = Vec::new();
-    let is_variable = |id: NodeId| matches!(tree.node(id), Node::Ident(name) if tree.text(name) == variable);
+    let shadowed = shadowed_nodes(tree, variable);
+    let is_variable = |id: NodeId| {
+        let Node::Ident(name) = tree.node(id) else { return false };
+        match tree.text(name).strip_prefix('.') {
+            Some(global) => global == variable && !shadowed.get(id.index()).copied().unwrap_or(false),
+            None => tree.text(name) == variable,
+        }
+    };
     for node in &tree.nodes {
         let found = match *node {
             Node::Select { operand, field, .. } if is_variable(operand) => tree.text(field),
@@ -29,6 +37,33 @@ pub fn selected_fields<'t>(tree: &'t Tree, variable: &str) -> Vec<&'t str> {
         }
     }
     fields
+}
+
+/// Marks the nodes in the scope of an iteration variable with this name.
+fn shadowed_nodes(tree: &Tree, variable: &str) -> Vec<bool> {
+    let mut shadowed = vec![false; tree.nodes.len()];
+    let mark = |shadowed: &mut Vec<bool>, id: NodeId| {
+        if let Some(flag) = shadowed.get_mut(id.index()) {
+            *flag = true;
+        }
+    };
+    // Children precede their parents.
+    for (index, node) in tree.nodes.iter().enumerate().rev() {
+        let outer = shadowed.get(index).copied().unwrap_or(false);
+        if let Node::Fold(fold) = *node
+            && let Some(fold) = tree.fold(fold)
+        {
+            let binds = |name| tree.text(name) == variable;
+            if outer || binds(fold.variable) || fold.second.is_some_and(binds) {
+                mark(&mut shadowed, fold.body);
+                fold.filter.into_iter().for_each(|id| mark(&mut shadowed, id));
+            }
+        }
+        if outer {
+            tree.each_child(*node, |id| mark(&mut shadowed, id));
+        }
+    }
+    shadowed
 }
 
 /// Whether the field of a variable is selected by name.
@@ -79,11 +114,13 @@ pub fn treats_as_collection(tree: &Tree, variable: &str) -> bool {
     let is_target = |id: NodeId| is_variable(tree, id, variable, true);
     tree.nodes.iter().any(|node| match *node {
         Node::Fold(index) => tree.fold(index).is_some_and(|fold| is_target(fold.range)),
-        Node::Call { function, target, args } => match (tree.text(function), target, tree.children(args)) {
-            ("size", Some(target), []) => is_target(target),
-            ("size", None, &[argument]) | ("@in", None, &[_, argument]) => is_target(argument),
-            _ => false,
-        },
+        Node::Call { function, target, args } => {
+            match (tree.function_name(function), target, tree.children(args)) {
+                ("size", Some(target), []) => is_target(target),
+                ("size", None, &[argument]) | ("@in", None, &[_, argument]) => is_target(argument),
+                _ => false,
+            }
+        }
         _ => false,
     })
 }
@@ -106,7 +143,9 @@ fn named_access<'t>(tree: &'t Tree, node: &Node) -> Option<(NodeId, &'t str)> {
 fn is_variable(tree: &Tree, id: NodeId, variable: &str, through_dyn: bool) -> bool {
     match tree.node(id) {
         Node::Ident(name) => tree.text(name).trim_start_matches('.') == variable,
-        Node::Call { function, target: None, args } if through_dyn && tree.text(function) == "dyn" => {
+        Node::Call { function, target: None, args }
+            if through_dyn && tree.function_name(function) == "dyn" =>
+        {
             matches!(*tree.children(args), [inner] if is_variable(tree, inner, variable, true))
         }
         _ => false,

@@ -3,6 +3,8 @@
 
 use super::hashed_name::{HashedName, fingerprint};
 use super::{Reading, ValueRef};
+use crate::error::ClaimError;
+use crate::fault::ClaimFault;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -31,9 +33,8 @@ enum Claim<'p> {
     Plain(ValueRef<'p>),
     Text(String),
     Value(serde_json::Value),
-    Invalid(String),
-    /// A distributed claim that has not been fetched, with the reason.
-    Distributed(String),
+    /// A claim without a value.
+    Failed(Box<ClaimFault>),
 }
 
 /// Maximum number of claims in the linear part of a set.
@@ -50,9 +51,14 @@ impl<'p> ClaimSet<'p> {
         ClaimSet { linear: Vec::with_capacity(claims.min(MAX_LINEAR_CLAIMS)), overflow: BTreeMap::new() }
     }
 
-    /// Adds a claim or the error of its decoding. A repeated name replaces the earlier claim.
-    pub fn insert(&mut self, name: impl Into<Cow<'p, str>>, value: Result<serde_json::Value, String>) {
-        self.put(name.into(), value.map_or_else(Claim::Invalid, Claim::Value));
+    /// Adds a claim or the reason why it has no value. A repeated name replaces the earlier claim.
+    pub fn insert(&mut self, name: impl Into<Cow<'p, str>>, value: Result<serde_json::Value, ClaimError>) {
+        let name = name.into();
+        let claim = match value {
+            Ok(value) => Claim::Value(value),
+            Err(error) => Claim::Failed(Box::new(ClaimFault { claim: name.clone().into_owned(), error })),
+        };
+        self.put(name, claim);
     }
 
     /// Adds a claim with a string value. A repeated name replaces the earlier claim.
@@ -67,11 +73,6 @@ impl<'p> ClaimSet<'p> {
     /// Adds a claim whose value is borrowed or owns no memory. A repeated name replaces the earlier claim.
     pub fn insert_value(&mut self, name: impl Into<Cow<'p, str>>, value: ValueRef<'p>) {
         self.put(name.into(), Claim::Plain(value));
-    }
-
-    /// Adds a distributed claim without a value: `has` is true for it, and reading it fails with `reason`.
-    pub fn insert_distributed(&mut self, name: impl Into<Cow<'p, str>>, reason: String) {
-        self.put(name.into(), Claim::Distributed(reason));
     }
 
     #[inline(always)]
@@ -111,7 +112,7 @@ impl<'a> Claims<'a> {
     /// Looks up a claim by its possibly escaped name. `Err` holds the error of a present claim without a value.
     ///
     /// `escaped` is false if the name cannot contain an escape.
-    pub(crate) fn select(&self, name: &str, escaped: bool) -> Option<Result<ValueRef<'a>, &'a str>> {
+    pub(crate) fn select(&self, name: &str, escaped: bool) -> Option<Result<ValueRef<'a>, &'a ClaimFault>> {
         let name = if escaped && name.contains("__") { unescape(name)? } else { Cow::Borrowed(name) };
         match *self {
             Claims::Object(members) => {
@@ -121,7 +122,7 @@ impl<'a> Claims<'a> {
                 Claim::Plain(value) => Ok(*value),
                 Claim::Text(text) => Ok(ValueRef::Str(text)),
                 Claim::Value(value) => Ok(ValueRef::from_json(value, CLAIM_READING)),
-                Claim::Invalid(reason) | Claim::Distributed(reason) => Err(reason.as_str()),
+                Claim::Failed(fault) => Err(&**fault),
             }),
         }
     }
@@ -137,16 +138,9 @@ impl<'a> Claims<'a> {
                 Claim::Plain(value) => Some(*value),
                 Claim::Text(text) => Some(ValueRef::Str(text)),
                 Claim::Value(value) => Some(ValueRef::from_json(value, CLAIM_READING)),
-                Claim::Invalid(_) | Claim::Distributed(_) => None,
+                Claim::Failed(_) => None,
             },
         }
-    }
-
-    /// Whether the claim is a distributed claim without a value.
-    pub(crate) fn is_distributed(&self, name: &str, escaped: bool) -> bool {
-        let Claims::Set(set) = self else { return false };
-        let name = if escaped { unescape(name) } else { Some(Cow::Borrowed(name)) };
-        name.is_some_and(|name| matches!(set.get(&name, fingerprint(&name)), Some(Claim::Distributed(_))))
     }
 
     /// Number of claims.
@@ -298,20 +292,17 @@ mod tests {
     #[test]
     fn distributed_claim_is_present_without_a_value() {
         let mut set = ClaimSet::new();
-        set.insert_distributed("a.b", "not here".to_owned());
-        set.insert("c", Err("broken".to_owned()));
+        set.insert("a.b", Err(ClaimError::Pending));
+        set.insert("c", Err(ClaimError::TooDeep));
         let claims = Claims::Set(&set);
-        assert!(matches!(claims.select("a__dot__b", true), Some(Err("not here"))));
-        assert!(claims.is_distributed("a__dot__b", true) && claims.is_distributed("a.b", false));
-        assert!(!claims.is_distributed("c", false) && !claims.is_distributed("d", false));
         let environment = crate::kubernetes::claims_environment();
         for (expression, value) in [
             ("has(claims.a__dot__b)", Ok(true)),
             ("has(claims.a__dot__b) && false", Ok(false)),
             ("claims.a__dot__b == 'x' || true", Ok(true)),
-            ("claims.a__dot__b == 'x' || false", Err("not here")),
-            ("claims.?a__dot__b.orValue('x') == 'x'", Err("not here")),
-            ("has(claims.c)", Err("broken")),
+            ("claims.a__dot__b == 'x' || false", Err(ClaimError::Pending)),
+            ("claims.?a__dot__b.orValue('x') == 'x'", Err(ClaimError::Pending)),
+            ("has(claims.c)", Err(ClaimError::TooDeep)),
         ] {
             let program = environment.compile(expression).unwrap();
             let arena = crate::Arena::new();
@@ -320,7 +311,12 @@ mod tests {
                 (Ok(found), Ok(value)) => {
                     assert!(matches!(found.value, ValueRef::Bool(is) if is == value), "{expression}");
                 }
-                (Err(error), Err(reason)) => assert_eq!(error.to_string(), reason, "{expression}"),
+                (Err(error), Err(reason)) => {
+                    let crate::EvalErrorKind::Claim { error, .. } = error.error.kind else {
+                        panic!("{expression}: {error}")
+                    };
+                    assert_eq!(error, reason, "{expression}");
+                }
                 (found, _) => panic!("{expression}: {found:?}"),
             }
         }

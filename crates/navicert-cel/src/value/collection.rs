@@ -146,7 +146,7 @@ fn find_linear<'a>(
     let exact = entries.clone().find(|entry| same_key(entry.0, key));
     match key {
         ValueRef::Int(_) | ValueRef::Uint(_) | ValueRef::Double(_) => {
-            exact.or_else(|| entries.clone().find(|entry| super::key_equal(entry.0, key)))
+            exact.or_else(|| entries.clone().find(|entry| super::finds_key(entry.0, key)))
         }
         _ => exact,
     }

@@ -103,9 +103,13 @@ pub(super) fn same_key(left: ValueRef<'_>, right: ValueRef<'_>) -> bool {
     }
 }
 
-/// Whether a lookup of one key finds the other.
-pub(crate) fn key_equal(left: ValueRef<'_>, right: ValueRef<'_>) -> bool {
-    equal(left, right)
+/// Whether a lookup of `key` finds `stored`. Numbers are found across types, except that only a `double` finds a
+/// `double`.
+pub(crate) fn finds_key(stored: ValueRef<'_>, key: ValueRef<'_>) -> bool {
+    match (stored, key) {
+        (ValueRef::Double(_), ValueRef::Int(_) | ValueRef::Uint(_)) => false,
+        _ => equal(stored, key),
+    }
 }
 
 /// A total order of keys in which numerically equal keys are adjacent.

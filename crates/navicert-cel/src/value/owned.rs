@@ -107,7 +107,7 @@ impl ValueMap {
             if same_key(candidate.as_val(), key) {
                 return Some(value.as_val());
             }
-            if numeric.is_none() && super::key_equal(candidate.as_val(), key) {
+            if numeric.is_none() && super::finds_key(candidate.as_val(), key) {
                 numeric = Some(value.as_val());
             }
         }

@@ -1,7 +1,5 @@
 //! A client certificate and its private key: only a matching pair becomes a [`ClientIdentity`].
 
-mod pem;
-
 use std::fmt;
 use std::sync::Arc;
 
@@ -10,6 +8,7 @@ use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_ASN1_SIGNING, ECDSA_P384_SHA384_ASN1_SIGNING, ECDSA_P521_SHA512_ASN1_SIGNING,
     EcdsaKeyPair, Ed25519KeyPair, KeyPair,
 };
+use navicert_tls::pem;
 use navicert_types::Timestamp;
 use rustls_pki_types::{
     CertificateDer, PrivateKeyDer, PrivatePkcs1KeyDer, PrivatePkcs8KeyDer, PrivateSec1KeyDer,
@@ -204,7 +203,7 @@ fn key_in(text: &[u8]) -> Result<Zeroizing<Vec<u8>>, IdentityError> {
     let mut others = Vec::new();
     for block in pem::blocks(text) {
         if is_key(&block.label) {
-            let encrypted = block.label == "ENCRYPTED PRIVATE KEY" || block.encrypted;
+            let encrypted = block.label == "ENCRYPTED PRIVATE KEY" || block.is_encrypted;
             return if encrypted { Err(IdentityError::EncryptedKey) } else { Ok(block.der) };
         }
         others.push(block.label);

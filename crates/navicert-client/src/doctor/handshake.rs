@@ -2,6 +2,7 @@
 
 use std::io;
 
+use navicert_tls::RootProblem;
 use rustls::{AlertDescription, CertificateError};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
@@ -228,6 +229,11 @@ fn short_reason(error: &CertificateError) -> &'static str {
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => "it is not valid yet",
         CertificateError::UnknownIssuer => "its issuer is unknown",
         CertificateError::BadSignature => "its signature does not match the certificate authority",
+        CertificateError::Other(other) => match other.0.downcast_ref() {
+            Some(RootProblem::Expired) => "its certificate authority has expired",
+            Some(RootProblem::NotValidYet) => "its certificate authority is not valid yet",
+            _ => "it cannot be verified",
+        },
         _ => "it cannot be verified",
     }
 }

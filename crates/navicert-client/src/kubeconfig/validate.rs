@@ -280,6 +280,8 @@ fn unreadable(
     if path.is_empty() {
         return None;
     }
-    let reason = files.read(Path::new(path)).err()?;
+    // A directory can be opened, which is all that kubectl tries at this point: the client cannot be built.
+    let reason =
+        files.read(Path::new(path)).err().filter(|error| error.kind() != io::ErrorKind::IsADirectory)?;
     Some(ValidationError::Unreadable { field, file: path.to_owned(), entry: entry.to_owned(), reason })
 }

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use navicert_signer::error::Reason;
 use rustls::AlertDescription;
 
 use super::error::TransportError;
@@ -27,7 +26,7 @@ pub(super) fn rejection_in(
             (is_refreshed && credential.identity.is_some()).then_some(Rejection::TlsAlert)
         }
         // The certificate's key is gone: there may be another pair now (C821).
-        Err(TransportError::Signer(error)) if error.reason() == Reason::NoObject => Some(Rejection::TlsAlert),
+        Err(TransportError::Signer(error)) if error.is_key_gone() => Some(Rejection::TlsAlert),
         _ => None,
     }
 }

@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use navicert_signer::tls::ClientCertificate;
+use navicert_tls::{ServerVerifier, TrustedRoots};
 use navicert_types::Clock;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{ClientConfig, Resumption};
 use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
 use rustls::time_provider::TimeProvider;
-use rustls::{DigitallySignedStruct, RootCertStore, SignatureScheme};
-use rustls_pki_types::pem::PemObject;
+use rustls::{DigitallySignedStruct, SignatureScheme};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 use super::error::BuildError;
@@ -58,14 +58,14 @@ pub(super) struct Roots {
 pub(super) struct RootVersion {
     pub(super) number: u64,
     text: Vec<u8>,
-    store: Arc<RootCertStore>,
+    store: Arc<TrustedRoots>,
 }
 
 impl Roots {
     pub(super) fn new(trust: Trust, around: &Around) -> Result<Self, BuildError> {
         let (files, clock) = (Arc::clone(&around.files), Arc::clone(&around.clock));
         let (text, store) = match &trust {
-            Trust::Insecure => (Vec::new(), RootCertStore::empty()),
+            Trust::Insecure => (Vec::new(), TrustedRoots::empty()),
             Trust::System => (Vec::new(), system_roots()),
             Trust::Pem(text) => (Vec::new(), parse(text).ok_or(BuildError::ParseAuthority)?),
             Trust::File(path) => {
@@ -74,7 +74,7 @@ impl Roots {
                     source,
                 })?;
                 // An empty file means that no certificate is trusted (C180).
-                let store = if text.is_empty() { Some(RootCertStore::empty()) } else { parse(&text) };
+                let store = if text.is_empty() { Some(TrustedRoots::empty()) } else { parse(&text) };
                 (text, store.ok_or(BuildError::ParseAuthority)?)
             }
         };
@@ -159,7 +159,10 @@ impl Roots {
             Trust::Insecure => {
                 builder.dangerous().with_custom_certificate_verifier(Arc::new(NoServerVerification(provider)))
             }
-            _ => builder.with_root_certificates(Arc::clone(&version.store)),
+            _ => {
+                let verifier = ServerVerifier::new(Arc::clone(&version.store), &provider);
+                builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier))
+            }
         };
         let key = identity.and_then(|identity| Some((identity, identity.expose_key()?)));
         let mut config = match (key, signer) {
@@ -199,18 +202,13 @@ pub(crate) fn has_certificate(text: &[u8]) -> bool {
 }
 
 /// Skips certificates that cannot be parsed, as long as one can.
-fn parse(text: &[u8]) -> Option<RootCertStore> {
-    let mut store = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(text).flatten() {
-        let _ = store.add(certificate);
-    }
+fn parse(text: &[u8]) -> Option<TrustedRoots> {
+    let store = TrustedRoots::from_pem(text);
     (!store.is_empty()).then_some(store)
 }
 
-fn system_roots() -> RootCertStore {
-    let mut store = RootCertStore::empty();
-    let found = rustls_native_certs::load_native_certs();
-    store.add_parsable_certificates(found.certs);
+fn system_roots() -> TrustedRoots {
+    let store: TrustedRoots = rustls_native_certs::load_native_certs().certs.into_iter().collect();
     if store.is_empty() {
         tracing::warn!(
             event = "system_roots_missing",

@@ -1,15 +1,15 @@
 //! TLS trust: root certificates, loaded with the first connection.
 
 use std::cell::OnceCell;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fs, io};
 
 use navicert_plugin::Environment;
+use navicert_tls::{ServerVerifier, TrustedRoots};
 use rustls::crypto::aws_lc_rs;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 use super::dial::DeadlineStream;
 use super::{HttpError, HttpRequest};
@@ -69,24 +69,24 @@ impl TlsTrust {
 }
 
 fn configure(bundle: Option<&Path>) -> io::Result<Arc<ClientConfig>> {
-    let certificates = match bundle {
+    let roots: TrustedRoots = match bundle {
         Some(path) => {
-            let read = CertificateDer::pem_file_iter(path);
-            let read = read.map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?;
-            read.filter_map(Result::ok).collect()
+            let read = fs::read(path);
+            let text =
+                read.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
+            TrustedRoots::from_pem(&text)
         }
-        None => rustls_native_certs::load_native_certs().certs,
+        None => rustls_native_certs::load_native_certs().certs.into_iter().collect(),
     };
-    let mut roots = RootCertStore::empty();
-    // Certificates that do not parse are skipped.
-    let (added, _) = roots.add_parsable_certificates(certificates);
-    if added == 0 {
+    if roots.is_empty() {
         let hint = "no system root certificates found; install ca-certificates or set SSL_CERT_FILE";
         return Err(io::Error::other(hint));
     }
-    let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let verifier = Arc::new(ServerVerifier::new(Arc::new(roots), &provider));
+    let builder = ClientConfig::builder_with_provider(provider);
     let builder = builder.with_safe_default_protocol_versions().map_err(io::Error::other)?;
-    let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+    let mut config = builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }

@@ -26,6 +26,7 @@ use std::time::Duration;
 use http::header::HeaderValue;
 use http::{Method, Request, Response, Uri, request};
 use hyper::body::Incoming;
+use navicert_authn::jwt::{StatedExpiry, stated_expiry};
 use navicert_authn::metrics::sha256_label;
 use navicert_authn::{AuthenticatedUser, AuthnDecision, AuthnOutcome, NoOpinion, ReloadableAuthenticator};
 use navicert_client::transport::{Timer, Transport};
@@ -213,11 +214,12 @@ impl Proxy {
         };
         let decision = self.authenticator.decide(token.expose()).await;
         if self.observer.is_enabled() {
-            details.record(&decision, token.expose());
+            details.record(&decision);
         }
+        let expires = decision.expires();
         match decision.outcome {
             AuthnOutcome::Authenticated(user) => Ok(Authenticated {
-                user: ProxyUser::Token(user),
+                user: ProxyUser::Token { user, expires },
                 token: Some(token),
                 method: AuthnMethod::Token,
             }),
@@ -319,8 +321,13 @@ impl Proxy {
             MaxStreamAge::Off => None,
             MaxStreamAge::After(limit) => Some(limit),
             MaxStreamAge::TokenExpiry => {
-                let left =
-                    authenticated.token.as_ref()?.expires()?.saturating_sub(self.clock.now().as_second());
+                let expires = match authenticated.expiry() {
+                    StatedExpiry::At(expires) => expires,
+                    StatedExpiry::Never => return None,
+                    // A stream that could outlive its token is not allowed.
+                    StatedExpiry::Unknown => return Some(Duration::ZERO),
+                };
+                let left = expires.saturating_sub(self.clock.now().as_second());
                 Some(Duration::from_secs(u64::try_from(left).unwrap_or(0)))
             }
         }
@@ -335,17 +342,33 @@ struct Authenticated {
     method: AuthnMethod,
 }
 
+impl Authenticated {
+    /// When the token of the request expires.
+    fn expiry(&self) -> StatedExpiry {
+        match (&self.user, &self.token) {
+            (ProxyUser::Token { expires, .. }, _) => expires.map_or(StatedExpiry::Unknown, StatedExpiry::At),
+            // The API server has verified the token, but a review does not contain its expiry.
+            (ProxyUser::UserInfo(_), Some(token)) => stated_expiry(token.expose()),
+            (ProxyUser::UserInfo(_), None) => StatedExpiry::Never,
+        }
+    }
+}
+
 /// A user, from a verified token or from a TokenReview.
 #[derive(Debug)]
 enum ProxyUser {
-    Token(Arc<AuthenticatedUser>),
+    Token {
+        user: Arc<AuthenticatedUser>,
+        /// Expiry of the token, in seconds since 1970.
+        expires: Option<i64>,
+    },
     UserInfo(Arc<UserInfo>),
 }
 
 impl ProxyUser {
     fn user_ref(&self) -> UserRef<'_> {
         match self {
-            ProxyUser::Token(user) => UserRef::from(&**user),
+            ProxyUser::Token { user, .. } => UserRef::from(&**user),
             ProxyUser::UserInfo(user_info) => UserRef::from(&**user_info),
         }
     }
@@ -443,12 +466,12 @@ struct TokenDetails {
 }
 
 impl TokenDetails {
-    fn record(&self, decision: &AuthnDecision, token: &str) {
+    fn record(&self, decision: &AuthnDecision) {
         if let Some(url) = decision.issuer() {
             let _ = self.issuer.set(url.to_owned());
         }
-        if let Some(hash) = user_ref::jti_hash(decision, token) {
-            let _ = self.jti_hash.set(hash);
+        if let Some(jti) = decision.jti() {
+            let _ = self.jti_hash.set(sha256_label(jti.as_bytes()));
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use navicert_authn::{AuthnDecision, AuthnOutcome, jwt};
+use navicert_authn::{AuthnDecision, AuthnOutcome};
 use navicert_types::token_review::TokenReviewRequest;
 
 use super::{AudienceMode, Route, WebhookSettings};
@@ -40,7 +40,6 @@ pub(super) struct NoCommonAudience;
 /// The audiences to return; `None` if the token has none of the requested ones.
 pub(super) fn granted<'q>(
     requested: Vec<Cow<'q, str>>,
-    token: &str,
     judgement: &AuthnDecision,
     settings: &WebhookSettings,
 ) -> Option<Vec<Cow<'q, str>>> {
@@ -48,8 +47,8 @@ pub(super) fn granted<'q>(
     if !is_asked || !matches!(judgement.outcome, AuthnOutcome::Authenticated(_)) {
         return Some(requested);
     }
-    // The signature is verified, so the token's claim can be used.
-    let own = jwt::audiences_of_verified(token);
+    // Those that the verifier compared with the configuration.
+    let own = judgement.audiences();
     let both: Vec<_> =
         requested.into_iter().filter(|audience| own.iter().any(|own| own == audience)).collect();
     (!both.is_empty()).then_some(both)

@@ -67,7 +67,7 @@ impl Webhook {
                 keep_open(Problem::Unauthorized.response())
             }
         };
-        self.with_judgement(response, decision, token)
+        WebhookDecision::from_judgement(response, decision)
     }
 }
 

@@ -34,7 +34,7 @@ use crate::client_auth::ClientAuth;
 use crate::forward::ReplyBody;
 use crate::limits::with_timeout;
 use crate::listener::{Handler, Peer};
-use crate::user_ref::{UserRef, jti_hash};
+use crate::user_ref::UserRef;
 
 pub use settings::{AudienceMode, NotReadyStatus, WebhookSettings};
 
@@ -121,7 +121,7 @@ impl Webhook {
             let reply = reply::not_ready(review.version, route, &self.settings, "timeout");
             return WebhookDecision::new(reply, Decision::Error, "timeout");
         };
-        let audiences = audience::granted(audiences, &review.token, &judgement, &self.settings);
+        let audiences = audience::granted(audiences, &judgement, &self.settings);
         let Some(audiences) = audiences else {
             return WebhookDecision::new(
                 reply::unauthenticated(review.version, route),
@@ -131,17 +131,7 @@ impl Webhook {
         };
         let response =
             reply::for_outcome(&judgement.outcome, review.version, route, &audiences, &self.settings);
-        self.with_judgement(response, judgement, &review.token)
-    }
-
-    fn with_judgement(
-        &self,
-        response: Response<ReplyBody>,
-        judgement: AuthnDecision,
-        token: &str,
-    ) -> WebhookDecision {
-        let jti_hash = if self.audit.is_enabled() { jti_hash(&judgement, token) } else { None };
-        WebhookDecision { jti_hash, ..WebhookDecision::from_judgement(response, judgement) }
+        WebhookDecision::from_judgement(response, judgement)
     }
 
     /// Logs once: all tokens of this client are rejected until the configuration changes.
@@ -169,6 +159,7 @@ impl Webhook {
             AuthnOutcome::Authenticated(user) => Some(UserRef::from(&**user)),
             _ => None,
         });
+        let hash = |claim: &str| sha256_label(claim.as_bytes());
         let took = self.clock.monotonic().saturating_sub(started);
         self.audit.record(&AuditEvent {
             event,
@@ -176,11 +167,8 @@ impl Webhook {
             reason: reviewed.reason,
             user,
             acting_as: None,
-            issuer_hash: judgement
-                .and_then(AuthnDecision::issuer)
-                .map(|url| sha256_label(url.as_bytes()))
-                .as_deref(),
-            jti_hash: reviewed.jti_hash.as_deref(),
+            issuer_hash: judgement.and_then(AuthnDecision::issuer).map(hash).as_deref(),
+            jti_hash: judgement.and_then(AuthnDecision::jti).map(hash).as_deref(),
             source: Some(peer.address.ip()),
             caller: peer.names().and_then(|names| names.first()).map(String::as_str),
             audit_id: audit_id(&head.headers),
@@ -228,13 +216,11 @@ struct WebhookDecision {
     decision: Decision,
     reason: Option<&'static str>,
     judgement: Option<AuthnDecision>,
-    /// Of the verified token, if the audit log is enabled.
-    jti_hash: Option<String>,
 }
 
 impl WebhookDecision {
     fn new(response: Response<ReplyBody>, decision: Decision, reason: &'static str) -> Self {
-        WebhookDecision { response, decision, reason: Some(reason), judgement: None, jti_hash: None }
+        WebhookDecision { response, decision, reason: Some(reason), judgement: None }
     }
 
     /// Rejected before a token was verified.
@@ -253,7 +239,7 @@ impl WebhookDecision {
                 (decision, Some(rejection.refusal.class().name()))
             }
         };
-        WebhookDecision { response, decision, reason, judgement: Some(judgement), jti_hash: None }
+        WebhookDecision { response, decision, reason, judgement: Some(judgement) }
     }
 }
 

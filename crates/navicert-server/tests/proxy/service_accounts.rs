@@ -1,14 +1,19 @@
 //! Service account tokens, which only the API server can verify.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use navicert_client::credential::BoxFuture;
+use navicert_client::transport::ManualTimer;
 use navicert_server::proxy::service_accounts::{ReviewFailed, TokenReviewer};
-use navicert_server::proxy::settings::{ProxySettings, SelfCheck, ServiceAccountTokens};
+use navicert_server::proxy::settings::{MaxStreamAge, ProxySettings, SelfCheck, ServiceAccountTokens};
+use navicert_testkit::Watch;
+use navicert_testkit::jws::unsigned;
+use navicert_types::clock::ManualClock;
 use navicert_types::token_review::UserInfo;
 use serde_json::json;
 
-use super::{Front, OWN, Plan};
+use super::{Front, OWN, Plan, status};
 
 /// Accepts one token, by its signature.
 #[derive(Debug)]
@@ -96,4 +101,49 @@ async fn service_accounts_can_be_impersonated_or_rejected() {
     let refusing = front(ServiceAccountTokens::Reject, &token).await;
     assert_eq!(refusing.get("/api", &token).await.status, 401);
     assert_eq!(refusing.api.connections().len(), 0);
+}
+
+// S255: a review does not contain the token's expiry.
+#[tokio::test]
+async fn stream_of_a_reviewed_token_ends_with_the_token_or_at_once() {
+    const NOW: i64 = 1_900_000_000;
+    for (expiry, limit) in [
+        (json!({"exp": NOW + 300}), Some(300)),
+        (json!({}), None),
+        (json!({"exp": true}), Some(0)),
+        (json!({"exp": NOW + 300, "aud": 5}), Some(0)),
+    ] {
+        let mut claims = json!({"iss": "https://kubernetes.default.svc"});
+        for (name, value) in expiry.as_object().unwrap() {
+            claims[name] = value.clone();
+        }
+        let token = unsigned(&json!({"alg": "RS256"}), &claims) + "c2ln";
+        let timer = ManualTimer::default();
+        let settings = ProxySettings {
+            service_account_tokens: ServiceAccountTokens::Impersonate,
+            max_stream_age: MaxStreamAge::TokenExpiry,
+            self_check: SelfCheck::Off,
+            ..ProxySettings::default()
+        };
+        let front = Front::with(Plan {
+            settings,
+            reviewer: Some(Arc::new(Knows(token.clone()))),
+            clock: Arc::new(ManualClock::at(NOW)),
+            timer: Arc::new(timer.clone()),
+            ..Plan::default()
+        })
+        .await;
+        let pods = Watch::new();
+        front.api.answer("/pods", pods.answer());
+        let mut client = front.raw().await;
+        let authorization = format!("Authorization: Bearer {token}");
+        client.write(front.head("GET /pods", &[&authorization]).as_bytes()).await;
+        if limit == Some(0) {
+            client.read_to_end(1_000).await;
+            pods.wait_for_closed(1).await;
+        } else {
+            assert_eq!(status(&client.read_until(b"\r\n\r\n").await), 200, "{expiry}");
+        }
+        assert_eq!(timer.sleeps().last().copied(), limit.map(Duration::from_secs), "{expiry}");
+    }
 }

@@ -3,10 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use navicert_authn::config::BaseProfile;
 use navicert_client::transport::ManualTimer;
 use navicert_server::ServerLimits;
 use navicert_server::proxy::settings::{MaxStreamAge, ProxySettings, SelfCheck};
 use navicert_testkit::{Answer, RawClient, Tunnel, Watch};
+use navicert_types::clock::ManualClock;
 use serde_json::json;
 
 use super::{Front, Plan, status};
@@ -113,6 +117,56 @@ async fn streams_end_at_their_maximum_duration() {
         assert!(!rest.ends_with(b"0\r\n\r\n"), "it is seen to break off");
         assert!(exec.read_to_end(1_000).await.is_empty());
         pods.wait_for_closed(1).await;
+        tunnel.wait_for_closed(1).await;
+    }
+}
+
+/// A proxy with profile `kube` whose streams end with their token.
+async fn until_token_expiry(timer: &ManualTimer) -> Front {
+    let settings = ProxySettings {
+        max_stream_age: MaxStreamAge::TokenExpiry,
+        self_check: SelfCheck::Off,
+        ..ProxySettings::default()
+    };
+    let (clock, timer) = (Arc::new(ManualClock::at(NOW)), Arc::new(timer.clone()));
+    Front::with(Plan { settings, profile: BaseProfile::Kube, clock, timer, ..Plan::default() }).await
+}
+
+const NOW: i64 = 1_900_000_000;
+
+// S255, S102, S124, S130: every token that kube-apiserver's rules accept has the expiry that was verified.
+#[tokio::test]
+async fn stream_ends_with_its_token_however_the_expiry_is_written() {
+    for (expiry, is_broken) in [
+        (format!("\"exp\":\"{}\"", NOW + 300), false),
+        (format!("\"exp\":{},\"EXP\":{}", NOW + 9_000, NOW + 300), false),
+        (format!("\"exp\":{}.5", NOW + 300), false),
+        (format!("\"exp\":{}", NOW + 300), true),
+    ] {
+        let timer = ManualTimer::default();
+        let front = until_token_expiry(&timer).await;
+        let tunnel = Tunnel::echo();
+        front.api.answer("/exec", tunnel.answer());
+        let claims =
+            format!(r#"{{"iss":"{}","aud":"kubernetes","sub":"ann",{expiry}}}"#, front.issuer.issuer_url());
+        let key = front.issuer.key();
+        let mut token = key.token_of_bytes(key.header().to_string().as_bytes(), claims.as_bytes());
+        if is_broken {
+            token.insert(token.find('.').unwrap() + 9, '\n');
+        }
+        let protocols = format!(
+            "Sec-WebSocket-Protocol: base64url.bearer.authorization.k8s.io.{}, v5.channel.k8s.io",
+            URL_SAFE_NO_PAD.encode(&token)
+        );
+        let lines = [protocols.as_str(), "Connection: Upgrade", "Upgrade: websocket"];
+        let mut exec = front.raw().await;
+        exec.write(front.head("GET /exec", &lines).as_bytes()).await;
+        assert_eq!(status(&exec.read_until(b"\r\n\r\n").await), 101, "{expiry}");
+        timer.advance(Duration::from_secs(299));
+        exec.write(b"still open").await;
+        assert_eq!(exec.read_exactly(10).await, b"still open", "{expiry}");
+        timer.advance(Duration::from_secs(1));
+        assert!(exec.read_to_end(1_000).await.is_empty(), "{expiry}");
         tunnel.wait_for_closed(1).await;
     }
 }

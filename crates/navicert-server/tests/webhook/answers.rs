@@ -1,6 +1,7 @@
 //! One response per outcome (S217–S222), without confidential details.
 
 use http::Request;
+use navicert_authn::config::BaseProfile;
 use navicert_server::webhook::{AudienceMode, NotReadyStatus, WebhookSettings};
 use navicert_testkit::jws::with_tampered_signature;
 use navicert_testkit::{Answer, Ca, Gate, Issuer};
@@ -163,6 +164,30 @@ async fn token_mode_returns_the_tokens_audiences() {
             (&told["authenticated"], &told["audiences"]),
             (&json!(!status.is_null()), &status),
             "{audiences:?}"
+        );
+    }
+}
+
+// S221, S130: of `aud` beside `AUD` the verifier compares the last with the configuration, and no other is returned.
+#[tokio::test]
+async fn token_mode_returns_only_audiences_that_were_verified() {
+    let settings = WebhookSettings { audience_mode: AudienceMode::Token, ..WebhookSettings::default() };
+    let profile = Some(BaseProfile::Kube);
+    let fixture = Fixture::start(Options { settings, profile, ..Options::default() }).await;
+    let claims = super::claims(&fixture.issuer, json!({"aud": "more", "team": "a"})).to_string();
+    let claims = claims.strip_suffix('}').unwrap().to_owned() + r#","AUD":"aud1"}"#;
+    let key = fixture.issuer.key();
+    let token = key.token_of_bytes(key.header().to_string().as_bytes(), claims.as_bytes());
+    // Each twice: the second time from the cache.
+    for (audience, is_valid) in [("more", false), ("more", false), ("aud1", true), ("aud1", true)] {
+        let body = review("v1", &token, &[audience]);
+        let reply = fixture.client().post_json(&fixture.url("/authenticate"), &body).await.unwrap();
+        let expected = if is_valid { json!(["aud1"]) } else { json!(null) };
+        let status = &reply.json()["status"];
+        assert_eq!(
+            (&status["authenticated"], &status["audiences"]),
+            (&json!(is_valid), &expected),
+            "{audience}"
         );
     }
 }

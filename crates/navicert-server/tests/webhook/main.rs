@@ -20,7 +20,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use navicert_authn::config::{AuthnReloader, ConfigSources};
+use navicert_authn::config::{AuthnReloader, BaseProfile, ConfigSources};
 use navicert_authn::jwks::JwksContext;
 use navicert_authn::metrics::AuthnMetrics;
 use navicert_client::transport::{ProxyEnvironment, TokioTimer};
@@ -63,6 +63,7 @@ struct Options {
     limits: ServerLimits,
     client_auth: ClientAuth,
     client_authority: Option<Ca>,
+    profile: Option<BaseProfile>,
     /// Waits until the issuer's tokens can be verified.
     is_ready: bool,
     shutdown: ShutdownTiming,
@@ -75,6 +76,7 @@ impl Default for Options {
             limits: ServerLimits::default(),
             client_auth: ClientAuth::allow_all(),
             client_authority: None,
+            profile: None,
             is_ready: true,
             shutdown: ShutdownTiming::default(),
         }
@@ -107,8 +109,11 @@ impl Fixture {
             random: Arc::new(|| 0.5),
             recorder: Arc::clone(&authn_metrics) as _,
         };
-        let sources =
-            ConfigSources { config: at("config.yaml").into(), navicert_config: None, profile: None };
+        let sources = ConfigSources {
+            config: at("config.yaml").into(),
+            navicert_config: None,
+            profile: options.profile,
+        };
         let reloader = Arc::new(AuthnReloader::open(sources, around).unwrap());
         let audit = AuditLog::open(AuditTarget::File(at("audit.log")), clock.clone()).unwrap();
         let (health, metrics) = (Health::default(), Registry::default());

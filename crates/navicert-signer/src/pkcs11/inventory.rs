@@ -80,13 +80,12 @@ impl PublicObjects {
             }
         }
         leaves.sort_by_key(not_after);
-        let leaf = leaves
-            .pop()
-            .ok_or_else(|| SignError::NoObject { wanted: format!("certificate {}", describe()) })?;
+        let leaf = leaves.pop().ok_or_else(|| SignError::NoCertificate { wanted: describe() })?;
         let key = match self.keys.into_iter().next() {
             Some(key) => key,
-            None => PublicKey::from_certificate(&leaf).map_err(|error| SignError::NoObject {
-                wanted: format!("usable certificate {} ({error})", describe()),
+            None => PublicKey::from_certificate(&leaf).map_err(|error| SignError::UnusableCertificate {
+                wanted: describe(),
+                problem: error.to_string(),
             })?,
         };
         Ok((key, chain(leaf, &self.others)))

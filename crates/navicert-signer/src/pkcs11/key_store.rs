@@ -71,14 +71,13 @@ impl Pkcs11KeyStore {
         if let Some(found) = served.iter().find(same) {
             return Ok(Arc::clone(&found.identity));
         }
-        let not_served = || SignError::NoObject { wanted: "such key is served by this signer".to_owned() };
         if !served.iter().any(|one| one.selection.module == selection.module) {
-            return Err(not_served());
+            return Err(SignError::NotServed);
         }
         // Two URIs may select the same key in different ways, so compare the public keys.
         let (identity, _) = open(selection, Arc::new(crate::pin::NoPin))?;
         let found = served.iter().find(|one| one.identity.public_key() == identity.public_key());
-        found.map(|one| Arc::clone(&one.identity)).ok_or_else(not_served)
+        found.map(|one| Arc::clone(&one.identity)).ok_or(SignError::NotServed)
     }
 }
 
@@ -88,10 +87,8 @@ impl KeyStore for Pkcs11KeyStore {
         configuration: &SignerConfiguration,
         interactive: bool,
     ) -> Result<Arc<SigningIdentity>, SignError> {
-        let selection =
-            KeySelection::read(&configuration.0, self.default_module.as_deref()).map_err(|error| {
-                SignError::NoObject { wanted: format!("usable configuration: {}", error_chain(&error)) }
-            })?;
+        let selection = KeySelection::read(&configuration.0, self.default_module.as_deref())
+            .map_err(|error| SignError::Configuration { problem: error_chain(&error) })?;
         let key = configuration.identity();
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(identity) = opened.get(&key) {

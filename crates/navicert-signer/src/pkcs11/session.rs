@@ -34,8 +34,12 @@ pub fn open(
     let module = Pkcs11Module::load(&selection.module)?;
     let (key, chain) = Pkcs11Key::find(module, &selection.uri, pin_provider)?;
     let key = Arc::new(key);
-    let identity = SigningIdentity::new(chain, Arc::clone(&key) as Arc<dyn Key>)
-        .map_err(|error| SignError::NoObject { wanted: format!("usable certificate ({error})") })?;
+    let identity = SigningIdentity::new(chain, Arc::clone(&key) as Arc<dyn Key>).map_err(|error| {
+        SignError::UnusableCertificate {
+            wanted: KeyFilter::from_uri(&selection.uri).describe(),
+            problem: error.to_string(),
+        }
+    })?;
     Ok((identity, key))
 }
 
@@ -220,7 +224,6 @@ impl Pkcs11Key {
                 *state = SessionState::Removed;
                 match find_token(&self.module, &self.uri, &self.wanted) {
                     Err(SignError::NoDevice { .. }) => self.removed(),
-                    Err(error @ SignError::NoObject { .. }) => error,
                     _ if *code == RvError::GeneralError => device_error(error),
                     _ => self.removed(),
                 }
@@ -369,7 +372,7 @@ fn private_key(session: &Session, wanted: &KeyFilter) -> Result<ObjectHandle, Si
     let found = session.find_objects(&template).map_err(|error| device_error(&error))?;
     match found.as_slice() {
         [key] => Ok(*key),
-        [] => Err(SignError::NoObject { wanted: format!("private key {}", wanted.describe()) }),
+        [] => Err(SignError::NoKey { wanted: wanted.describe() }),
         several => Err(SignError::Ambiguous { what: "keys", count: several.len() }),
     }
 }

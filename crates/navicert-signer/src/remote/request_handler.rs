@@ -88,7 +88,8 @@ pub fn handle_v1alpha1_request(
         v1alpha1::Request::Certificate { kinds, .. } => {
             // Like the prototype, send only the leaf: it cannot parse a chain of concatenated DER.
             let leaf = identity.chain().first();
-            let leaf = leaf.ok_or_else(|| SignError::NoObject { wanted: "certificate".to_owned() })?;
+            let leaf =
+                leaf.ok_or_else(|| SignError::NoCertificate { wanted: "in the identity".to_owned() })?;
             Ok(v1alpha1::certificate_response(leaf, *kinds))
         }
         v1alpha1::Request::Sign { digest, options_type, options, kinds, .. } => {

@@ -202,8 +202,7 @@ impl Demo {
         for (name, text) in [("work.yaml", WORK), ("lab.yaml", LAB), ("claims.json", CLAIMS)] {
             write(&dir.path().join(name), text)?;
         }
-        let (bold, plain) =
-            if io::stdout().is_terminal() { ("\u{1b}[1m", "\u{1b}[0m") } else { ("", "") };
+        let (bold, plain) = if io::stdout().is_terminal() { ("\u{1b}[1m", "\u{1b}[0m") } else { ("", "") };
         Ok(Demo { dir, navicert: beside("navicert")?, tools, bold, plain })
     }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use navicert_types::Timestamp;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, DnValue,
-    ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose, PublicKeyData, SerialNumber,
+    ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose, PublicKeyData, SanType, SerialNumber,
     SubjectPublicKeyInfo, date_time_ymd, string::PrintableString,
 };
 use rustls::RootCertStore;
@@ -69,6 +69,34 @@ impl Ca {
         let issuer = CertifiedIssuer::self_signed(ca_params(common_name), identity::generate(kind))
             .expect("a self-signed root from parameters the test kit chose");
         Ca { issuer: Arc::new(issuer), intermediates: Vec::new() }
+    }
+
+    /// What `openssl req -x509` makes: a root that is a server's certificate itself, for `localhost`, `127.0.0.1` and `::1`.
+    ///
+    /// ```
+    /// use navicert_testkit::{Ca, HttpServer};
+    ///
+    /// let ca = Ca::self_signed_server("api");
+    /// let server = HttpServer::builder().identity(&ca.own_identity()).start(&ca);
+    /// assert!(server.url().starts_with("https://"));
+    /// ```
+    pub fn self_signed_server(common_name: &str) -> Self {
+        let mut params = ca_params(common_name);
+        params.key_usages.clear();
+        params.subject_alt_names = ["localhost", "127.0.0.1", "::1"]
+            .map(|name| match name.parse() {
+                Ok(address) => SanType::IpAddress(address),
+                Err(_) => SanType::DnsName(name.try_into().expect("a DNS name")),
+            })
+            .into();
+        let issuer = CertifiedIssuer::self_signed(params, identity::generate(KeyKind::EcP256))
+            .expect("a self-signed root from parameters the test kit chose");
+        Ca { issuer: Arc::new(issuer), intermediates: Vec::new() }
+    }
+
+    /// This CA's own P-256 certificate and key, for a server that presents them.
+    pub fn own_identity(&self) -> Identity {
+        Identity::new(vec![self.der().clone()], self.issuer.key(), KeyKind::EcP256)
     }
 
     /// A root with the common name and key of an existing root. Its certificate differs, but what it issues is valid

@@ -463,6 +463,14 @@ fn continuation_lines_of_a_quoted_scalar_may_have_any_indentation() {
 }
 
 #[test]
+fn an_apostrophe_may_be_escaped_in_double_quotes() {
+    let text = "a: \"it\\'s \\\\' \\'\"\nb: {c: \"\\'\", d: 1}\n";
+    assert_eq!(json_of(text), r#"{"a":"it's \\' '","b":{"c":"'","d":1}}"#);
+    let error = yaml("a: \"\\'\\q\"\n").unwrap_err();
+    assert!(error.to_string().contains("escape"), "{error}");
+}
+
+#[test]
 fn a_byte_order_mark_within_the_text_is_text() {
     let node = yaml("a: \u{feff}x\"\nb: [\u{feff}, 1]\n").unwrap();
     let entries = node.as_mapping().unwrap();
@@ -511,11 +519,23 @@ fn tag_needs_white_space_after_it_and_line_no_tab_before_its_first_token() {
         "a:\n  - b:\n     \tc: 1\n",
         "a:\n \t'b'\n",
         "a:\n \t- 1\n",
+        "-\t1\n",
+        "- \ta: 1\n",
+        "- -\t[1]\n",
+        "?\ta\n: 1\n",
     ] {
         assert!(yaml(text).is_err(), "{text:?}");
     }
-    for text in ["{a: !!str 5}", "a: !!str\n", "a: !!str 5 # c\n", "a:\t1\n", "{\n \ta: 1}", "a: 'b\n \tc'\n"]
-    {
+    for text in [
+        "{a: !!str 5}",
+        "a: !!str\n",
+        "a: !!str 5 # c\n",
+        "a:\t1\n",
+        "{\n \ta: 1}",
+        "a: 'b\n \tc'\n",
+        "a: &b-\t1\n",
+        "[?\ta]",
+    ] {
         assert!(yaml(text).is_ok(), "{text:?}");
     }
 }

@@ -121,7 +121,7 @@ pub(crate) struct EvalArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) jwks: Option<PathBuf>,
 
-    /// Fetch the keys from the issuer
+    /// Fetch the keys, and the token's distributed claims, from the issuer
     #[arg(long, conflicts_with_all = ["jwks", "jsonl"])]
     pub(crate) online: bool,
 
@@ -151,7 +151,7 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) jwks: Option<PathBuf>,
 
-    /// Fetch the keys from the issuer
+    /// Fetch the keys, and the token's distributed claims, from the issuer
     #[arg(long, conflicts_with = "jwks")]
     pub(crate) online: bool,
 

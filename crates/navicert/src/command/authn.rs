@@ -3,14 +3,17 @@
 mod check;
 mod eval;
 mod explain;
+mod fetch_once;
 mod migrate;
 mod online;
 pub(crate) use online::fetch;
 mod settings;
 mod test;
+mod verdict;
 
 use std::io::{self, BufRead};
 
+use navicert_authn::batch;
 use serde_json::{Value, json};
 use settings::AuthnSettings;
 
@@ -24,15 +27,13 @@ use crate::output::{Failure, Output};
 pub(crate) fn run(verb: &AuthnVerb, environment: &Environment, output: &mut Output) -> Result<Exit, Failure> {
     match verb {
         AuthnVerb::Check(args) if args.jsonl => {
-            let profile =
-                AuthnSettings::read_with_default(&args.settings, args::Profile::Kube, output)?.profile;
-            process_lines(|request| navicert_authn::batch::check(request, &profile), output)
+            let settings = AuthnSettings::read_with_default(&args.settings, args::Profile::Kube, output)?;
+            process_lines(|request| batch::check(request, settings.for_batch()), output)
         }
         AuthnVerb::Check(args) => check::run(args, environment, output),
         AuthnVerb::Eval(args) if args.jsonl => {
-            let profile =
-                AuthnSettings::read_with_default(&args.settings, args::Profile::Kube, output)?.profile;
-            process_lines(|request| navicert_authn::batch::eval(request, &profile), output)
+            let settings = AuthnSettings::read_with_default(&args.settings, args::Profile::Kube, output)?;
+            process_lines(|request| batch::eval(request, settings.for_batch()), output)
         }
         AuthnVerb::Eval(args) => eval::run(args, environment, output),
         AuthnVerb::Explain(args) => explain::run(args, environment, output),

@@ -3,7 +3,7 @@
 mod check;
 mod decode;
 mod info;
-mod lines;
+pub(super) mod lines;
 mod terminal;
 
 use crate::args::exec_plugin::ExecPluginVerb;

@@ -14,6 +14,7 @@ pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod signer;
 pub(crate) mod stop;
+pub(crate) mod tls_verify;
 pub(crate) mod upstream_failure;
 pub(crate) mod version;
 pub(crate) mod whoami;

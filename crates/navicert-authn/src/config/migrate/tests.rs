@@ -173,6 +173,21 @@ fn warnings_name_what_changes() {
     assert_eq!(repeated.configuration.jwt[0].claim_validation_rules[0].required_value, "2");
 }
 
+// S204: a required value is a string, `email_verified` is a boolean.
+#[test]
+fn required_boolean_becomes_a_rule_that_standard_tokens_pass() {
+    let given = with(&[("oidc-required-claim", "email_verified=true"), ("oidc-required-claim", "hd=true")]);
+    let options = MigrateOptions { boolean_rules: true, ..MigrateOptions::default() };
+    let migration = round_trip(&given, &options);
+    let rules = &migration.configuration.jwt[0].claim_validation_rules;
+    assert_eq!(rules[0].expression, "claims.email_verified == true || claims.email_verified == \"true\"");
+    assert_eq!((rules[1].claim.as_str(), rules[1].required_value.as_str()), ("hd", "true"));
+    assert!(migration.warnings.iter().any(|warning| warning.contains("email_verified=true")));
+    // With flags a server decides as kube-apiserver does.
+    let exact = round_trip(&given, &MigrateOptions::default());
+    assert_eq!(exact.configuration.jwt[0].claim_validation_rules[0].required_value, "true");
+}
+
 // S205: certificates of any form are preserved.
 #[test]
 fn certificates_are_preserved_byte_by_byte() {

@@ -35,8 +35,14 @@ pub(super) fn configuration(
             line(&mut out, "  claimValidationRules:");
         }
         for rule in &authenticator.claim_validation_rules {
-            line(&mut out, &format!("  - claim: {}", scalar(&rule.claim)));
-            line(&mut out, &format!("    requiredValue: {}", scalar(&rule.required_value)));
+            if rule.expression.is_empty() {
+                line(&mut out, &format!("  - claim: {}", scalar(&rule.claim)));
+                line(&mut out, &format!("    requiredValue: {}", scalar(&rule.required_value)));
+            } else {
+                line(&mut out, "  # --oidc-required-claim compares strings; tokens have a boolean here.");
+                line(&mut out, &format!("  - expression: {}", quoted(&rule.expression)));
+                line(&mut out, &format!("    message: {}", quoted(&rule.message)));
+            }
         }
         line(&mut out, "  claimMappings:");
         line(&mut out, "    username:");

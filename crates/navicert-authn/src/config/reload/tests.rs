@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use super::*;
 use crate::jwks::{FetchStage, ScriptedFetch};
 use crate::metrics::AuthnRecorder;
-use crate::outcome::AuthnOutcome;
+use crate::model::outcome::AuthnOutcome;
 
 /// Records reload events, in order.
 #[derive(Debug, Default)]
@@ -513,4 +513,28 @@ async fn cached_decision_is_a_hit_and_not_evaluated_again() {
     assert_eq!(value("authentication_token_cache_active_fetch_count{status=\"in_flight\"}"), "0");
     assert_eq!(value("navicert_issuer_ready"), "1");
     let _ = fixture.notes();
+}
+
+// H25: the list has no effect under profile `kube`, and that is reported.
+#[tokio::test]
+async fn allowed_algorithms_without_effect_are_reported() {
+    let fixture = Fixture::new();
+    fixture.write("config.yaml", &config(&["https://a"], "one:"));
+    let text = |profile: &str| {
+        format!(
+            "apiVersion: navicert/v1alpha1\nkind: NavicertConfiguration\n{profile}\n\
+             issuers: [{{url: 'https://a', allowedAlgorithms: [RS256]}}]\n"
+        )
+    };
+    for (profile, reports, outcome) in [
+        ("profile: kube", 1, "one:ann"),
+        ("profile: hardened", 0, "rejected: alg"),
+        ("profile: kube\nrules: {H25: on}", 0, "rejected: alg"),
+    ] {
+        let reloader = fixture.open(Some(&text(profile)));
+        let live = reloader.authenticator();
+        tend_all(live).await;
+        assert_eq!(live.ignored_settings().len(), reports, "{profile}");
+        assert_eq!(user(live, &fixture.token("https://a")).await, outcome, "{profile}");
+    }
 }

@@ -118,6 +118,19 @@ fn email_as_username_requires_email_verified() {
     assert_eq!(kube(named("claims.email", &["claims.email_verified == true"])), none);
     assert_eq!(kube(named("claims.email", &["claims['email_verified'] == true"])), at);
     assert_eq!(hardened(named("claims.email", &["claims['email_verified'] == true"])), none);
+    for dotted in [".claims.email", ".claims.?email.orValue('x')", "has(.claims.email) ? 'a' : 'b'"] {
+        assert_eq!(kube(named(dotted, &[])), at, "{dotted}");
+        assert_eq!(hardened(named(dotted, &[])), at, "{dotted}");
+        assert_eq!(kube(named(dotted, &[".claims.email_verified == true"])), none, "{dotted}");
+    }
+    // kube-apiserver does not count the variable within the scope of an iteration variable of the same name.
+    let shadowed = "[1].map(claims, .claims.email)[0]";
+    assert_eq!(kube(named(shadowed, &[])), none);
+    assert_eq!(hardened(named(shadowed, &[])), at);
+    for counted in ["[.claims.email].filter(claims, true)[0]", "[1].map(.claims, .claims.email)[0]"] {
+        assert_eq!(kube(named(counted, &[])), at, "{counted}");
+    }
+    assert_eq!(hardened(named(".dyn(claims).email", &[])), at);
     for spelled in [r#"claims["email"]"#, "dyn(claims).email", r#"claims[?"email"].orValue("x")"#] {
         let spell = |jwt: &mut JwtAuthenticator| jwt.claim_mappings.username = by_expression(spelled);
         assert_eq!(kube(spell), none, "{spelled}");

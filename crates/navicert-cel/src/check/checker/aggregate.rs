@@ -147,6 +147,7 @@ impl Checker<'_, '_> {
         let tree = self.tree;
         if fold.kind == FoldKind::Bind {
             let bound = self.check(fold.range);
+            self.check_dotted_binding(fold, bound);
             self.locals.push((tree.text(fold.variable), bound));
             let found = self.check(fold.body);
             self.locals.truncate(depth);
@@ -162,6 +163,19 @@ impl Checker<'_, '_> {
         let found = self.fold_result(fold, first, filter, body);
         self.locals.truncate(depth);
         self.types.substitute(found, false)
+    }
+
+    /// A binding refers to its own name. With a leading dot that is a global name, of which the type must fit.
+    fn check_dotted_binding(&mut self, fold: &Fold, bound: TypeId) {
+        let name = self.tree.text(fold.variable);
+        if !name.starts_with('.') {
+            return;
+        }
+        match self.scope.global_type(name) {
+            Some(found) if self.types.assignable(bound, found) => {}
+            Some(found) => self.mismatch(fold.body, bound, found),
+            None => self.undeclared(fold.body, name),
+        }
     }
 
     /// The result type of a comprehension. Reports the same errors as checking its expansion into operators would.

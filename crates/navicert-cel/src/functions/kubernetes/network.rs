@@ -1,5 +1,6 @@
 //! Functions of `net.IP` and `net.CIDR`.
 
+use crate::error::InvalidArgument;
 use crate::fault::Cause;
 use crate::functions::{Call, Declaration, FunctionResult, NO_SUCH_OVERLOAD};
 use crate::library::kubernetes::cidr::Cidr;
@@ -39,11 +40,11 @@ fn mapped(call: &Call<'_>) -> Mapped {
 }
 
 fn parse_ip<'a>(call: &Call<'a>, text: &str) -> Result<Ip, Cause<'a>> {
-    Ip::parse(text, mapped(call)).map_err(|error| call.error(error))
+    Ip::parse(text, mapped(call)).map_err(|error| call.invalid(InvalidArgument::IpAddress, error))
 }
 
 fn parse_cidr<'a>(call: &Call<'a>, text: &str) -> Result<Cidr, Cause<'a>> {
-    Cidr::parse(text).map_err(|error| call.error(error))
+    Cidr::parse(text).map_err(|error| call.invalid(InvalidArgument::Cidr, error))
 }
 
 fn address<'a>(args: &[ValueRef<'a>]) -> Result<Ip, Cause<'a>> {
@@ -84,9 +85,9 @@ fn family<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
 
 fn is_canonical<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
-        [ValueRef::Str(text)] => {
-            Ip::is_canonical(text, mapped(call)).map(ValueRef::Bool).map_err(|error| call.error(error))
-        }
+        [ValueRef::Str(text)] => Ip::is_canonical(text, mapped(call))
+            .map(ValueRef::Bool)
+            .map_err(|error| call.invalid(InvalidArgument::IpAddress, error)),
         _ => Err(NO_SUCH_OVERLOAD),
     }
 }
@@ -136,7 +137,8 @@ fn contains_ip<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a>
     let network = network(args)?;
     let address = match args.get(1) {
         Some(ValueRef::Opaque(Opaque::Ip(address))) => *address,
-        Some(ValueRef::Str(text)) => parse_ip(call, text)?,
+        // Kubernetes drops the error of the address.
+        Some(ValueRef::Str(text)) => Ip::parse(text, mapped(call)).map_err(|_| NO_SUCH_OVERLOAD)?,
         _ => return Err(NO_SUCH_OVERLOAD),
     };
     Ok(ValueRef::Bool(network.contains_ip(address)))

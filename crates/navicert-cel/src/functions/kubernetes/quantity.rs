@@ -1,5 +1,6 @@
 //! Functions of `kubernetes.Quantity`.
 
+use crate::error::InvalidArgument;
 use crate::functions::{Call, Declaration, FunctionResult, NO_SUCH_OVERLOAD};
 use crate::library::kubernetes::quantity::{Quantity, QuantityError};
 use crate::opaque::Opaque;
@@ -46,7 +47,7 @@ fn result<'a>(
 ) -> FunctionResult<'a> {
     match quantity {
         Ok(quantity) => call.opaque(Opaque::Quantity(Box::new(quantity), computed)),
-        Err(error) => Err(call.error(error)),
+        Err(error) => Err(call.invalid(InvalidArgument::Quantity, error)),
     }
 }
 
@@ -86,7 +87,7 @@ fn as_double<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
 
 fn as_integer<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     let quantity = one(args).ok_or(NO_SUCH_OVERLOAD)?;
-    quantity.as_integer().map(ValueRef::Int).map_err(|error| call.error(error))
+    quantity.as_integer().map(ValueRef::Int).map_err(|error| call.invalid(InvalidArgument::Quantity, error))
 }
 
 fn is_integer<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {

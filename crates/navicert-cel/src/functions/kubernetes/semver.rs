@@ -1,5 +1,6 @@
 //! Functions of `kubernetes.Semver`.
 
+use crate::error::InvalidArgument;
 use crate::fault::Cause;
 use crate::functions::{Call, Declaration, FunctionResult, NO_SUCH_OVERLOAD};
 use crate::library::kubernetes::semver::{Version, VersionError};
@@ -31,7 +32,7 @@ fn parse<'a>(args: &[ValueRef<'a>]) -> Result<Result<Version, VersionError>, Cau
 fn semver<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match parse(args)? {
         Ok(version) => call.opaque(Opaque::Semver(Box::new(version))),
-        Err(error) => Err(call.error(error)),
+        Err(error) => Err(call.invalid(InvalidArgument::Version, error)),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Functions of `kubernetes.URL`.
 
+use crate::error::InvalidArgument;
 use crate::functions::{ARENA_FULL, Call, Declaration, FunctionResult, NO_SUCH_OVERLOAD};
 use crate::library::kubernetes::url::Url;
 use crate::opaque::Opaque;
@@ -28,7 +29,7 @@ fn url<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
         [ValueRef::Str(text)] => match Url::parse(text) {
             Ok(url) => call.opaque(Opaque::Url(Box::new(url))),
-            Err(error) => Err(call.error(error)),
+            Err(error) => Err(call.invalid(InvalidArgument::Url, error)),
         },
         _ => Err(NO_SUCH_OVERLOAD),
     }

@@ -10,9 +10,12 @@ pub struct Cidr {
     prefix: u8,
 }
 
+/// Kubernetes adds it twice.
+const PREFIX: &str = "network address parse error during conversion from string: ";
+
 /// An invalid CIDR.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("network address parse error during conversion from string: netip.ParsePrefix({text:?}): {fault}")]
+#[error("{PREFIX}{PREFIX}netip.ParsePrefix({text:?}): {fault}")]
 pub struct CidrError {
     /// The input.
     pub text: String,

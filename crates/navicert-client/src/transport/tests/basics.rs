@@ -229,6 +229,22 @@ async fn only_the_configured_authority_is_trusted_unless_verification_is_off() {
     assert_eq!(with(Trust::Insecure).read("/version").await.0, 200);
 }
 
+// C186
+#[tokio::test]
+async fn self_signed_server_certificate_is_accepted_if_it_is_trusted_itself() {
+    let (ca, other) = (Ca::self_signed_server("api"), Ca::self_signed_server("api"));
+    let api = ApiServer::start_with(&ca, |server| server.identity(&ca.own_identity()));
+    api.accept_token("t", "ann", &[]);
+    let with = |settings| rig_with(settings, ScriptedSource::new([bearer("t")]));
+    assert_eq!(with(settings(&api, &ca)).read("/version").await.0, 200);
+
+    let error = with(settings(&api, &other)).get("/version").await.unwrap_err();
+    assert!(matches!(error, TransportError::Handshake { .. }), "{error}");
+    let other_name = TransportSettings { tls_server_name: "other.example".into(), ..settings(&api, &ca) };
+    let error = with(other_name).get("/version").await.unwrap_err();
+    assert!(shown(&error).contains("not valid for name"), "{}", shown(&error));
+}
+
 #[tokio::test]
 async fn response_is_compressed_on_the_wire_and_decompressed_for_the_caller() {
     let ca = Ca::new("root");

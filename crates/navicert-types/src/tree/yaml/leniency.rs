@@ -15,7 +15,7 @@ pub(super) struct LenientText<'t> {
     mark_replacement: Option<char>,
 }
 
-/// Inserted white space, or one character replaced by another of the same length.
+/// Inserted white space, a longer escape, or one character replaced by another of the same length.
 #[derive(Clone, Copy)]
 struct Edit {
     /// Offset in the edited text.
@@ -68,6 +68,14 @@ impl<'t> LenientText<'t> {
                 self.edits.push(Edit { at, line: marker.line(), inserted: 0 });
                 return true;
             }
+            // go-yaml knows `\'` in double quotes. The longer escape means the same.
+            ErrorKind::UnknownQuotedScalarEscape => {
+                let Some(escape) = escaped_apostrophe(after) else { return false };
+                let at = at + escape;
+                self.text.to_mut().replace_range(at..at + 2, "\\x27");
+                self.edits.push(Edit { at, line: marker.line(), inserted: 2 });
+                return true;
+            }
             _ => return false,
         };
         self.text.to_mut().insert_str(edit.at, &" ".repeat(edit.inserted));
@@ -101,6 +109,22 @@ impl<'t> LenientText<'t> {
     }
 }
 
+/// The offset of the first `\'` in a double-quoted scalar.
+fn escaped_apostrophe(scalar: &str) -> Option<usize> {
+    let mut symbols = scalar.char_indices().skip(1);
+    loop {
+        match symbols.next()? {
+            (_, '"') => return None,
+            (at, '\\') => {
+                if symbols.next()?.1 == '\'' {
+                    return Some(at);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
 /// Rejects escapes that YAML 1.1 lacks: `\/` and surrogate pairs.
 pub(super) fn reject_yaml_1_2_escapes(
     text: &str,
@@ -127,12 +151,15 @@ pub(super) fn reject_yaml_1_2_escapes(
     Ok(())
 }
 
-/// Whether this is the first token of its line and a tab precedes it.
+/// Whether a tab precedes this token where go-yaml counts white space as indentation: at the beginning of a line, and after the `-`
+/// and `?` of block collections.
 pub(super) fn is_indented_by_tab(text: &str, start: usize) -> bool {
     let before = text.get(..start).unwrap_or_default();
     let rest = before.trim_end_matches([' ', '\t']);
     let indentation = before.get(rest.len()..).unwrap_or_default();
-    indentation.contains('\t') && (rest.is_empty() || rest.ends_with(['\n', '\r']))
+    let is_blank = |text: &str| text.is_empty() || text.ends_with([' ', '\t', '\n', '\r']);
+    let follows_indicator = || rest.strip_suffix(['-', '?']).is_some_and(is_blank);
+    indentation.contains('\t') && (rest.is_empty() || rest.ends_with(['\n', '\r']) || follows_indicator())
 }
 
 /// Anchors have the names that YAML 1.1 allows (what may follow one without a space is not judged), and tags are followed by

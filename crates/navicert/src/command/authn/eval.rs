@@ -13,22 +13,27 @@ use crate::env::Environment;
 use crate::exit::Exit;
 use crate::output::{Failure, Output};
 
-/// Evaluates one token. Exit codes: 0 authenticated, 1 rejected, 3 invalid input file.
+/// Evaluates one token. Exit codes: 0 authenticated, 1 rejected, 3 invalid input file, 4 issuer unreachable.
 pub(super) fn run(args: &EvalArgs, environment: &Environment, output: &mut Output) -> Result<Exit, Failure> {
     let settings = AuthnSettings::read(&args.settings, output)?;
     let config = bytes(args.config.as_deref().unwrap_or("".as_ref()))?;
     let keys = settings.key_source(&config, args.jwks.as_deref(), args.online, environment)?;
     let token = token(args.token_file.as_deref())?;
+    let request = AuthnRequest::new(token.expose().trim(), now(args.now)?);
     let authenticators =
-        settings.authenticators(&config, &settings.profile, &keys).map_err(Failure::bad_input)?;
-    let outcome = authenticators.authenticate(&AuthnRequest::new(token.expose().trim(), now(args.now)?));
+        settings.authenticators(&config, &settings.profile, &keys, &request).map_err(Failure::bad_input)?;
+    let outcome = authenticators.authenticate(&request);
     let response = batch::outcome_json(&outcome);
     if output.is_json() {
         output.json(&response)?;
     } else {
         output.text(&described(&response))?;
     }
-    Ok(if matches!(outcome, AuthnOutcome::Authenticated(_)) { Exit::Done } else { Exit::No })
+    let failure = keys.report_failure(&outcome, output);
+    Ok(match outcome {
+        AuthnOutcome::Authenticated(_) => Exit::Done,
+        _ => failure.unwrap_or(Exit::No),
+    })
 }
 
 /// The time of `--now`, or the current time.

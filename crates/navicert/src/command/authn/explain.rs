@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::eval;
 use super::settings::{AuthnSettings, bytes};
+use super::verdict;
 use crate::args::authn::ExplainArgs;
 use crate::env::Environment;
 use crate::exit::Exit;
@@ -18,7 +19,7 @@ use crate::output::{Failure, Output};
 /// Log lines are truncated to this length: one about a key set repeats the whole set.
 const MAX_LOG_LINE_CHARS: usize = 600;
 
-/// Explains one token. Exit codes: 0 authenticated, 1 rejected.
+/// Explains one token. Exit codes: 0 authenticated, 1 rejected, 4 issuer unreachable.
 pub(super) fn run(
     args: &ExplainArgs,
     environment: &Environment,
@@ -28,10 +29,11 @@ pub(super) fn run(
     let config = bytes(&args.config)?;
     let keys = settings.key_source(&config, args.jwks.as_deref(), args.online, environment)?;
     let token = eval::token(args.token_file.as_deref())?;
+    let request = AuthnRequest::new(token.expose().trim(), eval::now(args.now)?);
     let diagnosis = diagnose(
-        |profile| settings.authenticators(&config, profile, &keys),
+        |profile| settings.authenticators(&config, profile, &keys, &request),
         &settings.profile,
-        &AuthnRequest::new(token.expose().trim(), eval::now(args.now)?),
+        &request,
         |issuer| settings.key_set(issuer, &keys),
     )
     .map_err(Failure::bad_input)?;
@@ -41,12 +43,17 @@ pub(super) fn run(
         output.text(&as_text(&diagnosis, args.show_values))?;
     }
     let outcome = &diagnosis.explanation.outcome;
-    Ok(if matches!(outcome, AuthnOutcome::Authenticated(_)) { Exit::Done } else { Exit::No })
+    let failure = keys.report_failure(outcome, output);
+    Ok(match outcome {
+        AuthnOutcome::Authenticated(_) => Exit::Done,
+        _ => failure.unwrap_or(Exit::No),
+    })
 }
 
 fn as_text(diagnosis: &Diagnosis, show_values: bool) -> String {
-    let mut text = findings(diagnosis, show_values);
-    if !show_values && findings(diagnosis, true) != text {
+    let mut text = steps(&diagnosis.explanation, show_values);
+    text += &details(diagnosis, show_values);
+    if !show_values && details(diagnosis, true) != details(diagnosis, false) {
         text += "(claim values are redacted; use `--show-values` to show them)\n";
     }
     if let Some(remedy) = &diagnosis.explanation.remedy {
@@ -55,9 +62,21 @@ fn as_text(diagnosis: &Diagnosis, show_values: bool) -> String {
     text
 }
 
-fn findings(diagnosis: &Diagnosis, show_values: bool) -> String {
+/// The steps, with those that were not reached in one line unless everything is shown.
+fn steps(explanation: &Explanation, show_all: bool) -> String {
+    let is_shown = |finding: &&StepFinding| show_all || finding.verdict != StepOutcome::Skip;
+    let mut text: String = explanation.findings.iter().filter(is_shown).map(line).collect();
+    match explanation.findings.len() - explanation.findings.iter().filter(is_shown).count() {
+        0 => {}
+        1 => text += &format!("{}  1 later check\n", verdict::skip()),
+        count => text += &format!("{}  {count} later checks\n", verdict::skip()),
+    }
+    text
+}
+
+fn details(diagnosis: &Diagnosis, show_values: bool) -> String {
     let explanation = &diagnosis.explanation;
-    let mut text: String = explanation.findings.iter().map(line).collect();
+    let mut text = String::new();
     for expression in shown(explanation, show_values) {
         text += &format!("\n{}: {}\n", expression.path, terminal(&expression.text));
         for part in &expression.parts {
@@ -77,10 +96,10 @@ fn findings(diagnosis: &Diagnosis, show_values: bool) -> String {
 fn line(finding: &StepFinding) -> String {
     let location = if finding.path.is_root() { String::new() } else { format!("  ({})", finding.path) };
     match &finding.verdict {
-        StepOutcome::Pass => format!("PASS  {}{location}\n", finding.step.title()),
-        StepOutcome::Skip => format!("SKIP  {}{location}\n", finding.step.title()),
+        StepOutcome::Pass => format!("{}  {}{location}\n", verdict::pass(), finding.step.title()),
+        StepOutcome::Skip => format!("{}  {}{location}\n", verdict::skip(), finding.step.title()),
         StepOutcome::Fail(why) => {
-            format!("FAIL  {}{location}\n      {}\n", finding.step.title(), terminal(why))
+            format!("{}  {}{location}\n      {}\n", verdict::fail(), finding.step.title(), terminal(why))
         }
     }
 }
@@ -115,7 +134,8 @@ fn upstream_lines(diagnosis: &Diagnosis, show_values: bool) -> Vec<String> {
             lines.extend(rules.map(|rule| format!("  rejected by rule {rule}: {}", rule.summary())));
             lines
         }
-        UpstreamDecision::Logs(line) => {
+        UpstreamDecision::Rejects(None) => vec!["kube-apiserver would reject this token".to_owned()],
+        UpstreamDecision::Rejects(Some(line)) => {
             let mut line = line.text(show_values);
             if let Some((end, _)) = line.char_indices().nth(MAX_LOG_LINE_CHARS) {
                 line.truncate(end);
@@ -152,7 +172,7 @@ fn as_json(diagnosis: &Diagnosis, show_values: bool) -> Value {
     });
     let hints = explanation.hints.iter().map(|hint| hint.text(show_values));
     let logged = match &diagnosis.kube {
-        UpstreamDecision::Logs(line) => Some(line.text(show_values)),
+        UpstreamDecision::Rejects(Some(line)) => Some(line.text(show_values)),
         _ => None,
     };
     let rules = diagnosis.decisive.iter().map(ToString::to_string);

@@ -21,6 +21,7 @@ pub(super) fn run(args: &MigrateArgs, output: &mut Output) -> Result<Exit, Failu
         v1beta1: args.api_version == ApiVersion::V1beta1,
         anonymous: args.anonymous,
         certificate_authority: certificate_authority.as_deref(),
+        boolean_rules: true,
     };
     let migration = migrate(&flags, &options).map_err(|error| Failure::bad_input(error.to_string()))?;
     if let (Some(path), Some(navicert_config)) = (&args.write_navicert_config, &migration.navicert_config) {

@@ -1,19 +1,22 @@
-//! `--online`: probes every issuer and reports each step.
+//! `--online`: probes every issuer, reports each step, and fetches keys and distributed claims.
 // S305
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use navicert_authn::AuthnProfile;
-use navicert_authn::config::{CompiledAuthenticator, CompiledConfig, Egress, NavicertConfiguration};
+use navicert_authn::config::{CompiledConfig, Egress, NavicertConfiguration};
 use navicert_authn::explain::StepOutcome;
-use navicert_authn::jwks::{IssuerProbe, KeySource, probe_issuer};
+use navicert_authn::jwks::{IssuerProbe, JwksContext, KeySource, probe_issuer};
+use navicert_authn::outcome::RefusalClass;
+use navicert_authn::{AuthnOutcome, AuthnProfile};
 use navicert_client::transport::{Proxy, ProxyChoice, ProxyEnvironment};
 use navicert_server::fetch::HttpFetch;
 use navicert_types::redact::terminal;
+use navicert_types::{FieldPath, SystemClock};
 use serde_json::{Value, json};
 
-use super::settings::{AuthnSettings, KeyOrigin};
+use super::fetch_once::FetchOnce;
+use super::settings::AuthnSettings;
+use super::verdict;
 use crate::command::connect::block_on;
 use crate::env::Environment;
 use crate::exit::Exit;
@@ -51,23 +54,80 @@ pub(super) fn probe_issuers(
     Ok(reports)
 }
 
-/// Fetches the keys of every issuer, for the selected profile and for the comparison with kube-apiserver.
-pub(super) fn fetch_keys(
-    settings: &AuthnSettings,
-    compiled: &CompiledConfig,
-    environment: &Environment,
-) -> Result<KeyOrigin, Failure> {
-    let fetch = fetch(&settings.navicert_config, environment)?;
-    let known = |profile: &AuthnProfile| -> Result<HashMap<String, Arc<dyn KeySource>>, Failure> {
-        let mut known: HashMap<String, Arc<dyn KeySource>> = HashMap::new();
-        let asked = |one: &&CompiledAuthenticator| !settings.has_key_file(&one.issuer.url);
-        for authenticator in compiled.authenticators.iter().filter(asked) {
-            let seen = block_on(probe_issuer(&authenticator.issuer, &fetch, profile))?;
-            known.insert(authenticator.issuer.url.clone(), Arc::new(seen.into_keys()));
+/// The issuers of a configuration, as `--online` found them.
+pub(super) struct OnlineIssuers {
+    issuers: Vec<ProbedIssuer>,
+    /// Fetches distributed claims.
+    context: JwksContext,
+}
+
+struct ProbedIssuer {
+    /// The field path of its authenticator.
+    path: FieldPath,
+    url: String,
+    /// Its keys by the rules of the selected profile, and by kube-apiserver's.
+    chosen: Arc<dyn KeySource>,
+    kube: Arc<dyn KeySource>,
+    /// The error of the first failing step, and its exit code.
+    failure: Option<(String, Exit)>,
+}
+
+impl OnlineIssuers {
+    /// Fetches the keys of every issuer, once for both profiles.
+    pub(super) fn fetch(
+        settings: &AuthnSettings,
+        compiled: &CompiledConfig,
+        environment: &Environment,
+    ) -> Result<Self, Failure> {
+        let fetch = Arc::new(FetchOnce::new(fetch(&settings.navicert_config, environment)?));
+        let mut issuers = Vec::new();
+        for authenticator in &compiled.authenticators {
+            let issuer = &authenticator.issuer;
+            if settings.has_key_file(&issuer.url) {
+                continue;
+            }
+            let (probe, kube) = block_on(async {
+                let probe = probe_issuer(issuer, &*fetch, &settings.profile).await;
+                (probe, probe_issuer(issuer, &*fetch, &AuthnProfile::KUBE).await)
+            })?;
+            issuers.push(ProbedIssuer {
+                path: authenticator.path.clone(),
+                url: issuer.url.clone(),
+                failure: probe.failure().map(|(_, why)| (why.to_owned(), exit_code(&probe))),
+                chosen: Arc::new(probe.into_keys()),
+                kube: Arc::new(kube.into_keys()),
+            });
         }
-        Ok(known)
-    };
-    Ok(KeyOrigin::Online { chosen: known(&settings.profile)?, kube: known(&AuthnProfile::KUBE)? })
+        let context = JwksContext {
+            fetch,
+            clock: Arc::new(SystemClock),
+            random: Arc::new(|| 0.5),
+            recorder: Arc::new(()),
+        };
+        Ok(OnlineIssuers { issuers, context })
+    }
+
+    /// The keys of an issuer under a profile.
+    pub(super) fn keys(&self, issuer: &str, profile: &AuthnProfile) -> Option<Arc<dyn KeySource>> {
+        let found = self.issuers.iter().find(|one| one.url == issuer)?;
+        Some(Arc::clone(if *profile == AuthnProfile::KUBE { &found.kube } else { &found.chosen }))
+    }
+
+    /// What fetching distributed claims needs.
+    pub(super) fn context(&self) -> &JwksContext {
+        &self.context
+    }
+
+    /// Why the token's issuer has no keys, if that decided the outcome, and the exit code.
+    pub(super) fn failure(&self, outcome: &AuthnOutcome) -> Option<(String, Exit)> {
+        let AuthnOutcome::Rejected(rejection) = outcome else { return None };
+        if rejection.refusal.class() != RefusalClass::NotReady {
+            return None;
+        }
+        let issuer = self.issuers.iter().find(|one| one.path == rejection.authenticator)?;
+        let (why, exit) = issuer.failure.as_ref()?;
+        Some((format!("failed to fetch the keys of issuer `{}`: {}", issuer.url, terminal(why)), *exit))
+    }
 }
 
 /// The HTTP client for issuers, with the proxies of the environment and the egress settings of the NavicertConfiguration.
@@ -95,26 +155,34 @@ pub(crate) fn fetch(
     Ok(fetch)
 }
 
+/// 0 healthy, 4 unreachable, 1 any other failure.
+fn exit_code(probe: &IssuerProbe) -> Exit {
+    match probe {
+        probe if probe.is_unreachable() => Exit::Unreachable,
+        probe if probe.is_good() => Exit::Done,
+        _ => Exit::No,
+    }
+}
+
 impl IssuerReport {
     /// Exit codes: 0 healthy, 4 unreachable, 1 any other failure.
     pub(super) fn exit(&self) -> Exit {
-        match &self.probe {
-            Some(probe) if probe.is_unreachable() => Exit::Unreachable,
-            Some(probe) if !probe.is_good() => Exit::No,
-            _ => Exit::Done,
-        }
+        self.probe.as_ref().map_or(Exit::Done, exit_code)
     }
 
     pub(super) fn text(&self) -> String {
         let mut text = format!("{} {}\n", self.path, self.issuer);
-        let Some(probe) = &self.probe else { return text + "  SKIP  keys are read from a file\n" };
+        let (pass, fail, skip) = (verdict::pass(), verdict::fail(), verdict::skip());
+        let Some(probe) = &self.probe else {
+            return text + &format!("  {skip}  keys are read from a file\n");
+        };
         for seen in &probe.results {
             let title = seen.probe.title();
             text += &match &seen.verdict {
-                StepOutcome::Pass if seen.note.is_empty() => format!("  PASS  {title}\n"),
-                StepOutcome::Pass => format!("  PASS  {title}: {}\n", terminal(&seen.note)),
-                StepOutcome::Skip => format!("  SKIP  {title}\n"),
-                StepOutcome::Fail(why) => format!("  FAIL  {title}\n        {}\n", terminal(why)),
+                StepOutcome::Pass if seen.note.is_empty() => format!("  {pass}  {title}\n"),
+                StepOutcome::Pass => format!("  {pass}  {title}: {}\n", terminal(&seen.note)),
+                StepOutcome::Skip => format!("  {skip}  {title}\n"),
+                StepOutcome::Fail(why) => format!("  {fail}  {title}\n        {}\n", terminal(why)),
             };
         }
         text

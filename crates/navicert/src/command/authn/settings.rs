@@ -5,18 +5,20 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use navicert_authn::batch::BatchSettings;
 use navicert_authn::config::{
     BaseProfile, CompiledConfig, CompiledIssuer, NavicertConfiguration, load_excluding_issuers,
 };
 use navicert_authn::jwks::KeySource;
 use navicert_authn::revocation::{RevocationList, Revocations};
-use navicert_authn::{Authenticators, AuthnProfile, batch};
+use navicert_authn::{Authenticators, AuthnOutcome, AuthnProfile, AuthnRequest, batch};
 use navicert_types::Diagnostics;
 use serde_json::Value;
 
-use super::online;
+use super::online::OnlineIssuers;
 use crate::args;
 use crate::args::authn::SettingsArgs;
+use crate::command::connect::block_on;
 use crate::env::Environment;
 use crate::exit::Exit;
 use crate::output::snippet::{self, SnippetProblem};
@@ -37,8 +39,18 @@ pub(super) struct AuthnSettings {
 pub(super) enum KeyOrigin {
     /// A file: see [`batch::eval`].
     File(Value),
-    /// Fetched from the issuers, parsed by the rules of the selected profile and by kube-apiserver's.
-    Online { chosen: HashMap<String, Arc<dyn KeySource>>, kube: HashMap<String, Arc<dyn KeySource>> },
+    /// Fetched from the issuers.
+    Online(OnlineIssuers),
+}
+
+impl KeyOrigin {
+    /// Reports that the keys of the token's issuer could not be fetched, if that decided the outcome.
+    pub(super) fn report_failure(&self, outcome: &AuthnOutcome, output: &mut Output) -> Option<Exit> {
+        let KeyOrigin::Online(issuers) = self else { return None };
+        let (message, exit) = issuers.failure(outcome)?;
+        output.error(&message);
+        Some(exit)
+    }
 }
 
 impl AuthnSettings {
@@ -88,7 +100,16 @@ impl AuthnSettings {
             }
         }
         let revocations = Arc::new(Revocations::new(list));
-        Ok(AuthnSettings { profile: navicert_config.profile(named), navicert_config, revocations, key_files })
+        let profile = navicert_config.profile(named);
+        for ignored in navicert_config.ignored_settings(&profile) {
+            output.warning(&ignored);
+        }
+        Ok(AuthnSettings { profile, navicert_config, revocations, key_files })
+    }
+
+    /// The settings of a batch.
+    pub(super) fn for_batch(&self) -> BatchSettings<'_> {
+        BatchSettings { profile: &self.profile, navicert_config: Some(&self.navicert_config) }
     }
 
     /// Compiles a configuration and applies the NavicertConfiguration's issuer settings.
@@ -103,21 +124,29 @@ impl AuthnSettings {
         Ok(compiled)
     }
 
-    /// Compiles the authenticators of a configuration.
+    /// Compiles the authenticators of a configuration for one token. With `--online`, also fetches its distributed claims.
     pub(super) fn authenticators(
         &self,
         config: &[u8],
         profile: &AuthnProfile,
         keys: &KeyOrigin,
+        request: &AuthnRequest<'_>,
     ) -> Result<Authenticators, String> {
         let compiled = self.compile(config, profile)?;
-        let authenticators = Authenticators::new(compiled, |issuer| self.keys(issuer, profile, keys));
+        let source = |issuer: &CompiledIssuer| self.keys(issuer, profile, keys);
+        let mut authenticators = match keys {
+            KeyOrigin::File(_) => Authenticators::new(compiled, source),
+            KeyOrigin::Online(issuers) => Authenticators::with_fetch(compiled, source, issuers.context()),
+        };
         // kube-apiserver has no revocation list: ignore it when comparing another profile with kube-apiserver.
         let is_kube_beside = *profile == AuthnProfile::KUBE && self.profile != AuthnProfile::KUBE;
-        if is_kube_beside {
-            return Ok(authenticators);
+        if !is_kube_beside {
+            authenticators = authenticators.with_revocations(Arc::clone(&self.revocations));
         }
-        Ok(authenticators.with_revocations(Arc::clone(&self.revocations)))
+        if matches!(keys, KeyOrigin::Online(_)) {
+            block_on(authenticators.prefetch(request)).map_err(|_| "failed to start the async runtime")?;
+        }
+        Ok(authenticators)
     }
 
     /// Whether the NavicertConfiguration sets a key file for an issuer.
@@ -130,7 +159,7 @@ impl AuthnSettings {
         match (self.key_files.get(&issuer.url), keys) {
             (Some(body), _) => Some(body.clone()),
             (None, KeyOrigin::File(jwks)) => batch::key_set(jwks, &issuer.url),
-            (None, KeyOrigin::Online { .. }) => None,
+            (None, KeyOrigin::Online(_)) => None,
         }
     }
 
@@ -140,13 +169,9 @@ impl AuthnSettings {
         }
         match keys {
             KeyOrigin::File(jwks) => Arc::new(batch::static_keys(jwks, &issuer.url, profile)),
-            KeyOrigin::Online { chosen, kube } => {
-                let known = if *profile == AuthnProfile::KUBE { kube } else { chosen };
-                known
-                    .get(&issuer.url)
-                    .cloned()
-                    .unwrap_or_else(|| Arc::new(batch::static_keys(&Value::Null, "", profile)))
-            }
+            KeyOrigin::Online(issuers) => issuers
+                .keys(&issuer.url, profile)
+                .unwrap_or_else(|| Arc::new(batch::static_keys(&Value::Null, "", profile))),
         }
     }
 
@@ -160,7 +185,7 @@ impl AuthnSettings {
     ) -> Result<KeyOrigin, Failure> {
         let compiled = self.compile(config, &self.profile).map_err(Failure::bad_input)?;
         if online {
-            return online::fetch_keys(self, &compiled, environment);
+            return OnlineIssuers::fetch(self, &compiled, environment).map(KeyOrigin::Online);
         }
         match jwks {
             Some(path) => key_sets(path).map(KeyOrigin::File),

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::eval;
 use super::settings::{AuthnSettings, bytes, key_sets, report_diagnostics};
+use super::verdict;
 use crate::args;
 use crate::args::authn::TestArgs;
 use crate::exit::Exit;
@@ -75,9 +76,9 @@ fn counted(count: usize, what: &str) -> String {
 fn case(case: &CaseReport) -> String {
     let name = terminal(&case.name);
     if case.differences.is_empty() {
-        return format!("PASS  {name}\n");
+        return format!("{}  {name}\n", verdict::pass());
     }
-    let mut text = format!("FAIL  {name}\n");
+    let mut text = format!("{}  {name}\n", verdict::fail());
     for difference in &case.differences {
         let blank = " ".repeat(difference.field.chars().count());
         text +=

@@ -121,9 +121,10 @@ fn print(
     match outcome {
         Ok(found) => output.text(&format!("{}\n", shown(&found.value))),
         Err(error) => {
-            let hint = error.error.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+            let hint = error.error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
             let source = program.tree().source().slice(error.error.span);
-            output.error(&format!("{error} in `{source}`{hint}"));
+            // The data is the user's own, and the value is printed as well.
+            output.error(&format!("{} in `{source}`{hint}", error.error.kind.exposed()));
             Ok(())
         }
     }
@@ -132,7 +133,7 @@ fn print(
 fn part<'a>(program: &'a Program, traced: &Traced<'_>) -> (&'a str, String) {
     let value = match &traced.outcome {
         Ok(value) => shown(value),
-        Err(error) => format!("error: {error}"),
+        Err(kind) => format!("error: {}", kind.exposed()),
     };
     (program.tree().source().slice(traced.span), value)
 }
@@ -157,7 +158,8 @@ fn as_json(outcome: &Result<Evaluation<'_>, EvaluationError>, parts: &[(&str, St
             "cost": found.cost,
         }),
         Err(error) => {
-            json!({"ok": false, "error": error.to_string(), "hint": error.error.hint, "cost": error.cost})
+            let (message, hint) = (error.error.kind.exposed(), error.error.hint());
+            json!({"ok": false, "error": message, "hint": hint, "cost": error.cost})
         }
     };
     if let (false, Some(members)) = (parts.is_empty(), response.as_object_mut()) {

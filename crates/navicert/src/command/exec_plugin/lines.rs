@@ -8,7 +8,7 @@ use crate::exit::Exit;
 use crate::output::{Failure, Output};
 
 /// Prints one result for every line of standard input; the result of an invalid line is a `fault`.
-pub(super) fn process_lines(
+pub(in crate::command) fn process_lines(
     process: fn(&Value) -> Result<Value, String>,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
@@ -39,6 +39,6 @@ fn process_line(line: &[u8], process: fn(&Value) -> Result<Value, String>) -> Va
 }
 
 /// A required string member.
-pub(super) fn text<'a>(request: &'a Value, name: &str) -> Result<&'a str, String> {
+pub(in crate::command) fn text<'a>(request: &'a Value, name: &str) -> Result<&'a str, String> {
     request.get(name).and_then(Value::as_str).ok_or_else(|| format!("`{name}` must be a string"))
 }
