@@ -118,11 +118,13 @@ pub(crate) fn build<'a>(
         // The fields are alternatives: the last one counts.
         "Value" => match fields.last() {
             None | Some(("null_value", _)) => Ok(ValueRef::Null),
-            Some(("number_value", val @ ValueRef::Double(_)))
-            | Some(("string_value", val @ ValueRef::Str(_)))
-            | Some(("bool_value", val @ ValueRef::Bool(_)))
-            | Some(("struct_value", val @ ValueRef::Map(_)))
-            | Some(("list_value", val @ ValueRef::List(_))) => Ok(*val),
+            Some(
+                ("number_value", val @ ValueRef::Double(_))
+                | ("string_value", val @ ValueRef::Str(_))
+                | ("bool_value", val @ ValueRef::Bool(_))
+                | ("struct_value", val @ ValueRef::Map(_))
+                | ("list_value", val @ ValueRef::List(_)),
+            ) => Ok(*val),
             Some(_) => Err(FIELD_TYPE),
         },
         USER_TYPE => Err(Cause::Misuse(Misuse::UserLiteral)),

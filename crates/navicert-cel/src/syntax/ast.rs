@@ -264,7 +264,7 @@ impl Tree {
                 self.children(run).iter().copied().for_each(visit);
             }
             Node::Struct { fields, .. } => {
-                self.fields(fields).iter().map(|field| field.value).for_each(visit)
+                self.fields(fields).iter().map(|field| field.value).for_each(visit);
             }
             Node::Fold(index) => {
                 if let Some(fold) = self.fold(index) {

@@ -60,10 +60,7 @@ fn finds_key_by_id_label_or_slot_and_rejects_ambiguity() {
         let refused = |uri: &str| pkcs11::open(&process.select(uri), pin()).unwrap_err();
         assert!(matches!(refused("pkcs11:token=other;id=%02"), SignError::NoDevice { .. }));
         assert!(matches!(refused("pkcs11:slot-id=99;id=%02"), SignError::NoDevice { .. }));
-        assert!(matches!(
-            refused("pkcs11:id=%77"),
-            SignError::NoKey { .. }
-        ));
+        assert!(matches!(refused("pkcs11:id=%77"), SignError::NoKey { .. }));
         let several = refused("pkcs11:token=test%20token");
         assert!(matches!(several, SignError::Ambiguous { what: "keys", count: 5 }), "{several:?}");
     });

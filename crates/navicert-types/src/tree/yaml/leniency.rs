@@ -115,11 +115,7 @@ fn escaped_apostrophe(scalar: &str) -> Option<usize> {
     loop {
         match symbols.next()? {
             (_, '"') => return None,
-            (at, '\\') => {
-                if symbols.next()?.1 == '\'' {
-                    return Some(at);
-                }
-            }
+            (at, '\\') if symbols.next()?.1 == '\'' => return Some(at),
             _ => {}
         }
     }
