@@ -88,7 +88,7 @@ func (r *random) mapping(kind string) node {
 	if r.chance(60) {
 		switch kind {
 		case "strings":
-			return node{template: r.spelling(pick(r, "claims.groups", "claims.?groups.orValue([])", `claims.csv.split(",")`, `claims.csv.split(",").map(g, "g:" + g)`, "[claims.sub]", `dyn(claims.groups).filter(g, g != "a")`, "claims.sub", "claims.?groups", "[]", `["a", ""]`))}
+			return node{template: r.spelling(pick(r, "claims.groups", "claims.?groups.orValue([])", `claims.csv.split(",")`, `claims.csv.split(",").map(g, "g:" + g)`, "[claims.sub]", `dyn(claims.groups).filter(g, g != "a")`, "claims.sub", "claims.?groups", "[]", `["a", ""]`, `[optional.of("a"), claims.?sub]`, `[claims.?nope]`, `[optional.of(claims.sub)]`, `[optional.of(optional.of("a"))]`, `[claims.?groups]`, `[optional.of(string)]`, `[claims.?n]`, `[optional.of("")]`))}
 		default:
 			return node{template: r.spelling(pick(r, "claims.sub", `"u:" + claims.sub`, "claims.email", ".claims.email", `claims.?email.orValue("")`, "[1].map(claims, .claims.email)[0]", "[claims.email].filter(claims, true)[0]", `[{"email": "a"}].map(claims, claims.email)[0]`, `dyn(claims).email`, `claims.?name.orValue("")`, "string(int(claims.n))", "claims.n", "claims.obj.a", `has(claims.email) ? claims.email : claims.sub`))}
 		}

@@ -94,7 +94,7 @@ func (r *random) forge(tree map[string]any) {
 	case 1:
 		header["alg"] = pick[any](r, "none", "HS256", "RS256", "ES256", "es256", "", nil, "EdDSA")
 	case 2:
-		header[pick(r, "crit", "b64", "jwk", "x5c", "typ", "cty", "zip")] = pick[any](r, []any{"b64"}, true, "x", map[string]any{}, []any{})
+		header[pick(r, "crit", "b64", "jwk", "x5c", "typ", "cty", "zip", "exp", "x", "nonce", "jku", "kid")] = pick[any](r, []any{"b64"}, true, "x", map[string]any{}, []any{}, r.number(), []any{r.number()}, map[string]any{"a": []any{r.number()}})
 	case 3:
 		tree["signature"] = pick(r, "", "AAAA", "!", "other")
 	case 4:
@@ -102,6 +102,11 @@ func (r *random) forge(tree map[string]any) {
 	case 5:
 		tree["keys"] = pick(r, "none", "all", "no-kid", "broken")
 	}
+}
+
+// number is one that is not in range of every type.
+func (r *random) number() any {
+	return json.Number(pick(r, "1", "1.5", "1e308", "1e309", "-1e400", "1e-400", "9223372036854775808", "0.1e310", "123456789012345678901234567890", "1E99999999999"))
 }
 
 func renderToken(tree any) (map[string]any, bool) {

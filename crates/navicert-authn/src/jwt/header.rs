@@ -41,6 +41,7 @@ impl<'h> Header<'h> {
             return Err(Refusal::TooLarge("the header is nested too deeply"));
         }
         reject_duplicates(&members)?;
+        reject_large_numbers(&members)?;
         let find = |wanted: &str| {
             members.iter().find(|(name, _)| name == wanted).map(|(_, value)| *value).filter(|v| !v.is_null())
         };
@@ -112,6 +113,21 @@ fn is_understood(critical: Raw<'_>) -> bool {
         && critical.elements().all(|name| name.string().is_some_and(|name| name == "b64"))
 }
 
+/// Rejects numbers out of range of a double, at any depth. Members with a type of their own are checked elsewhere.
+fn reject_large_numbers(members: &[(Cow<'_, str>, Raw<'_>)]) -> Result<(), Refusal> {
+    let is_typed = |name: &str| matches!(name, "alg" | "kid" | "nonce" | "jwk" | "x5c");
+    let may_contain = |value: &Raw<'_>| matches!(value.kind(), Kind::Number | Kind::Array | Kind::Object);
+    let untyped = members.iter().filter(|(name, _)| !is_typed(name)).map(|(_, value)| *value);
+    let mut todo: Vec<Raw<'_>> = untyped.filter(may_contain).collect();
+    while let Some(raw) = todo.pop() {
+        if raw.number().is_some_and(|text| text.parse::<f64>().is_ok_and(f64::is_infinite)) {
+            return Err(Refusal::Malformed("a number in the header is out of range"));
+        }
+        todo.extend(raw.members().map(|(_, value)| value).chain(raw.elements()).filter(may_contain));
+    }
+    Ok(())
+}
+
 /// Rejects duplicate members at any depth.
 fn reject_duplicates(members: &[(Cow<'_, str>, Raw<'_>)]) -> Result<(), Refusal> {
     const REPEATED: Refusal = Refusal::Malformed("duplicate member in the header");
@@ -128,4 +144,23 @@ fn reject_duplicates(members: &[(Cow<'_, str>, Raw<'_>)]) -> Result<(), Refusal>
         todo.extend(inner.into_iter().map(|(_, value)| value).chain(raw.elements()).filter(is_container));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // S112
+    #[test]
+    fn numbers_out_of_range_are_malformed() {
+        let reads = |header: &str| {
+            let mut members = Vec::new();
+            Raw::parse_object(header.as_bytes(), &mut members).unwrap();
+            reject_large_numbers(&members).is_ok()
+        };
+        assert!(!reads(r#"{"alg":"ES256","x":1e309}"#));
+        assert!(!reads(r#"{"alg":"ES256","b64":[{"a":[-1e400]}]}"#));
+        assert!(reads(r#"{"alg":"ES256","x":[1e308, 1e-400]}"#));
+        assert!(reads(r#"{"alg":"ES256","jwk":{"x":1e309}}"#));
+    }
 }

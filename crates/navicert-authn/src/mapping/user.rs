@@ -215,7 +215,8 @@ fn strings<'a>(
     string_list(value).ok_or_else(|| no_string_list(expression))
 }
 
-/// A string or a list of strings, whatever its source. Within a list, kube-apiserver accepts a type as its name.
+/// A string or a list of strings, whatever its source. Within a list, kube-apiserver accepts a type as its name, and an
+/// optional as its content.
 // S93, S94
 fn string_list(value: ValueRef<'_>) -> Option<Vec<String>> {
     match value {
@@ -224,7 +225,10 @@ fn string_list(value: ValueRef<'_>) -> Option<Vec<String>> {
         ValueRef::Str(text) => Some(vec![text.to_owned()]),
         ValueRef::List(list) => {
             let mut strings = Vec::with_capacity(list.len());
-            for item in list.iter() {
+            for mut item in list.iter() {
+                while let ValueRef::Optional(Some(content)) = item {
+                    item = *content;
+                }
                 let (ValueRef::Str(text) | ValueRef::Type(text)) = item else { return None };
                 if !text.is_empty() {
                     strings.push(text.to_owned());
@@ -246,4 +250,25 @@ fn no_string_list(expression: &CompiledExpression) -> Refusal {
 
 fn wrong_type(location: &MappingLocation<'_>, claim: &str, expected: &'static str) -> Refusal {
     Refusal::MappingType { path: location.path(), claim: claim.to_owned(), expected }
+}
+
+#[cfg(test)]
+mod tests {
+    use navicert_cel::List;
+
+    use super::*;
+
+    // S94
+    #[test]
+    fn optionals_in_a_list_count_as_their_content() {
+        let content = ValueRef::Str("a");
+        let inner = ValueRef::Optional(Some(&content));
+        let list = [ValueRef::Str("b"), inner, ValueRef::Optional(Some(&inner))];
+        assert_eq!(
+            string_list(ValueRef::List(List::Refs(&list))),
+            Some(vec!["b".into(), "a".into(), "a".into()])
+        );
+        assert_eq!(string_list(ValueRef::List(List::Refs(&[ValueRef::Optional(None)]))), None);
+        assert_eq!(string_list(inner), None);
+    }
 }
