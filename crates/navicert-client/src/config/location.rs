@@ -97,12 +97,12 @@ fn client_field(
         ClientProblem::Proxy { .. } => (EntryKind::Cluster, &["proxy-url"]),
         ClientProblem::ProxyEnvironment { .. } => return None,
         ClientProblem::AuthorityAndInsecure => (EntryKind::Cluster, &["insecure-skip-tls-verify"]),
-        ClientProblem::NoAuthority { .. } | ClientProblem::InvalidAuthority => {
-            match cluster.certificate_authority_data.is_empty() {
-                true => (EntryKind::Cluster, &["certificate-authority"]),
-                false => (EntryKind::Cluster, &["certificate-authority-data"]),
-            }
-        }
+        ClientProblem::NoAuthority { .. }
+        | ClientProblem::InvalidAuthority
+        | ClientProblem::AuthorityIsDirectory(_) => match cluster.certificate_authority_data.is_empty() {
+            true => (EntryKind::Cluster, &["certificate-authority"]),
+            false => (EntryKind::Cluster, &["certificate-authority-data"]),
+        },
         ClientProblem::Impersonation(_) => (EntryKind::User, &["as"]),
         ClientProblem::Identity(error) => {
             let is_inline = match is_about_key(error) {

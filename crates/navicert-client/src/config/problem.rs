@@ -45,6 +45,8 @@ pub(crate) enum ClientProblem {
     NoAuthority { encoded_twice: bool },
     #[error("unable to load root certificates: invalid certificate in certificate-authority")]
     InvalidAuthority,
+    #[error("unable to read certificate-authority {0:?}: it is a directory")]
+    AuthorityIsDirectory(String),
     #[error("invalid impersonation value in `{0}`: not allowed in a header")]
     Impersonation(&'static str),
     #[error("invalid client certificate")]
@@ -189,7 +191,8 @@ fn client_class(problem: &ClientProblem) -> Class {
         ClientProblem::Proxy { .. } | ClientProblem::ProxyEnvironment { .. } => Class::Proxy,
         ClientProblem::AuthorityAndInsecure
         | ClientProblem::NoAuthority { .. }
-        | ClientProblem::InvalidAuthority => Class::Authority,
+        | ClientProblem::InvalidAuthority
+        | ClientProblem::AuthorityIsDirectory(_) => Class::Authority,
         ClientProblem::Impersonation(_) => Class::Impersonation,
         ClientProblem::Identity(_) => Class::ClientCertificate,
         ClientProblem::BasicAndBearer
@@ -270,7 +273,9 @@ fn client_help(problem: &ClientProblem) -> Option<&'static str> {
         ClientProblem::NoAuthority { encoded_twice: true } => {
             "the certificate is encoded in base64 twice; decode it once"
         }
-        ClientProblem::NoAuthority { .. } | ClientProblem::InvalidAuthority => {
+        ClientProblem::NoAuthority { .. }
+        | ClientProblem::InvalidAuthority
+        | ClientProblem::AuthorityIsDirectory(_) => {
             "put the PEM certificate of the cluster's certificate authority into it"
         }
         ClientProblem::Identity(IdentityError::Mismatch | IdentityError::KeyType) => {

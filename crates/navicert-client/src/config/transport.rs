@@ -1,6 +1,7 @@
 //! Transport settings of the selected cluster and user, with every problem.
 // C148, C160, C161, C170, C180
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -109,8 +110,14 @@ impl TransportReader<'_> {
         if file.is_empty() {
             return Ok(Trust::System);
         }
-        // An empty file, which trusts no certificate, is allowed (C180). Validation reports an unreadable one.
-        let text = self.files.read(Path::new(file)).unwrap_or_default();
+        // An empty file, which trusts no certificate, is allowed (C180). Validation reports an unreadable one, except for a
+        // directory, which kubectl's validation accepts.
+        let text = match self.files.read(Path::new(file)) {
+            Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
+                return Err(ClientProblem::AuthorityIsDirectory(file.clone()));
+            }
+            read => read.unwrap_or_default(),
+        };
         if !text.is_empty() {
             check_authority(&text)?;
         }

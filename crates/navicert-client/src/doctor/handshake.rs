@@ -162,16 +162,6 @@ async fn explain_untrusted(target: &Target<'_>, error: &CertificateError) -> (St
     let leaf = observed.as_ref().and_then(|observed| observed.chain.first());
     let names = leaf.and_then(names_of);
     let trusted = trusted_certificates(target);
-    if let Some(leaf) = leaf
-        && trusted.iter().any(|certificate| certificate.as_ref() == leaf.as_ref())
-    {
-        return (
-            "server certificate is itself the configured certificate authority".to_owned(),
-            format!(
-                "issue a server certificate for cluster {cluster} that is not a certificate authority, and trust its issuer"
-            ),
-        );
-    }
     let Some(names) = names else {
         return (
             format!("server certificate is not trusted: {reason}"),

@@ -177,7 +177,9 @@ fn to_do(error: &ConfigError, effective: Option<&Effective>) -> String {
             ClientProblem::NoAuthority { encoded_twice: true } => format!(
                 "decode certificate-authority-data of cluster {cluster} once: it is encoded in base64 twice"
             ),
-            ClientProblem::NoAuthority { .. } | ClientProblem::InvalidAuthority => {
+            ClientProblem::NoAuthority { .. }
+            | ClientProblem::InvalidAuthority
+            | ClientProblem::AuthorityIsDirectory(_) => {
                 format!("put the PEM certificate of the certificate authority into cluster {cluster}")
             }
             ClientProblem::Identity(IdentityError::Mismatch | IdentityError::KeyType) => {

@@ -136,7 +136,7 @@ fn run_scenes(embedded: bool) -> Result<(), DemoError> {
     demo.run(&["kubeconfig", "view"], 0)?;
 
     demo.scene("Is this context usable? Everything that is wrong, where it is, and what to do about it.")?;
-    demo.run(&["kubeconfig", "check", "--context", "lab"], 1)?;
+    demo.run(&["kubeconfig", "check", "--context", "lab"], 3)?;
 
     demo.scene("The same question for a machine.")?;
     demo.run(&["kubeconfig", "check", "--context", "prod", "-o", "json"], 0)?;

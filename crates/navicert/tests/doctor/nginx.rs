@@ -144,7 +144,7 @@ fn load_balancers_in_front_of_the_api_server_are_recognised() {
 }
 
 #[test]
-fn self_signed_server_certificates_are_explained() {
+fn self_signed_server_certificates_are_trusted_only_if_configured() {
     let Some(openssl) = tools::installed("openssl", "openssl") else { return };
     let directory = tempfile::tempdir().unwrap();
     let made = Program::new(openssl)
