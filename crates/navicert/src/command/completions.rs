@@ -211,7 +211,7 @@ mod tests {
             // The scripts call one of them, and a flag ends with the name of another.
             let offered = ["navicert complete-names", "\"$1\" complete-names", "insecure-skip-tls-verify"]
                 .iter()
-                .fold(script, |script, text| script.replace(text, ""));
+                .fold(script.clone(), |script, text| script.replace(text, ""));
             for name in &hidden {
                 assert!(!offered.contains(name.as_str()), "{shell} offers {name}");
             }
