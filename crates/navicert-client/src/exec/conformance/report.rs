@@ -89,11 +89,9 @@ mod tests {
     // C607
     #[test]
     fn plugin_of_one_version_conforms() {
-        for (spoken, other) in
-            [(ExecVersion::V1, ExecVersion::V1Beta1), (ExecVersion::V1Beta1, ExecVersion::V1)]
-        {
+        for spoken in [ExecVersion::V1, ExecVersion::V1Beta1] {
             for rule in [PluginRule::AskedVersion, PluginRule::ExitsZero] {
-                let report = report(|case| (case.version == other).then_some(rule));
+                let report = report(|case| (case.version != spoken).then_some(rule));
                 assert_eq!((report.only_version(), report.broken()), (Some(spoken), Vec::new()));
                 assert!(!report.results.iter().any(|result| report.is_failure(result)));
             }
