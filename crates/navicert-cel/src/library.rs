@@ -1,5 +1,5 @@
 //! The functions of CEL's libraries on plain Rust types: strings, numbers, addresses. They do not depend on the
-//! value types; [`crate::functions`] wraps them in overloads.
+//! value types; `crate::functions` wraps them in overloads.
 
 pub mod encode;
 pub mod kubernetes;

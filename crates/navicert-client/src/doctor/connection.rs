@@ -13,7 +13,7 @@ use http_body_util::{BodyExt as _, Limited};
 use navicert_types::{error_chain, redact};
 use rustls::AlertDescription;
 
-use super::Patient;
+use super::DoctorInputs;
 use super::api_server::{self, ServerKind};
 use super::clock::Skew;
 use super::handshake;
@@ -38,7 +38,7 @@ const MAX_BODY_BYTES: usize = 64 * 1024;
 
 /// The server of the selected cluster, and how it is reached.
 pub(super) struct Target<'a> {
-    pub(super) patient: &'a Patient,
+    pub(super) inputs: &'a DoctorInputs,
     pub(super) effective: &'a Effective,
     pub(super) settings: TransportSettings,
     pub(super) proxy: Option<UsedProxy>,
@@ -75,12 +75,12 @@ pub(super) enum ProbeError {
 }
 
 impl<'a> Target<'a> {
-    fn new(patient: &'a Patient, effective: &'a Effective) -> Result<Self, BuildError> {
-        let usual = patient.config.transport.clone();
+    fn new(inputs: &'a DoctorInputs, effective: &'a Effective) -> Result<Self, BuildError> {
+        let usual = inputs.config.transport.clone();
         let timeouts = Timeouts { connect: CONNECT_TIMEOUT, handshake: CONNECT_TIMEOUT, ..usual.timeouts };
         let settings = TransportSettings { timeouts, ..usual };
-        let proxy = proxy::in_use(patient, effective, &settings)?;
-        Ok(Target { patient, effective, settings, proxy })
+        let proxy = proxy::in_use(inputs, effective, &settings)?;
+        Ok(Target { inputs, effective, settings, proxy })
     }
 
     /// The server URL, without a password.
@@ -117,12 +117,12 @@ impl<'a> Target<'a> {
     }
 
     pub(super) fn around(&self) -> Around {
-        let patient = self.patient;
+        let inputs = self.inputs;
         Around {
-            clock: Arc::clone(&patient.around.clock),
+            clock: Arc::clone(&inputs.around.clock),
             timer: Arc::new(TokioTimer),
-            files: Arc::clone(&patient.files),
-            recorder: Arc::clone(&patient.around.recorder),
+            files: Arc::clone(&inputs.files),
+            recorder: Arc::clone(&inputs.around.recorder),
         }
     }
 
@@ -140,7 +140,7 @@ impl<'a> Target<'a> {
         let request = request.map_err(ProbeError::Transport)?;
         let exchange = async {
             let response = transport.send(request).await?;
-            let skew = Skew::measure(&*self.patient.around.clock, response.headers());
+            let skew = Skew::measure(&*self.inputs.around.clock, response.headers());
             let (parts, body) = response.into_parts();
             let collected = Limited::new(body, MAX_BODY_BYTES).collect().await;
             let body = collected.map(http_body_util::Collected::to_bytes).unwrap_or_default();
@@ -153,11 +153,11 @@ impl<'a> Target<'a> {
 
 /// Connects and sends a request that needs no credential.
 pub(super) async fn reach<'a>(
-    patient: &'a Patient,
+    inputs: &'a DoctorInputs,
     effective: &'a Effective,
     report: &mut ReportBuilder<'_>,
 ) -> Option<Reached<'a>> {
-    let target = match Target::new(patient, effective) {
+    let target = match Target::new(inputs, effective) {
         Ok(target) => target,
         Err(error) => {
             report_invalid_settings(effective, &error, report);

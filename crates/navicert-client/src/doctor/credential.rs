@@ -2,7 +2,7 @@
 
 use navicert_types::Timestamp;
 
-use super::Patient;
+use super::DoctorInputs;
 use super::kubeconfig::quoted;
 use super::plugin::ObtainedCredential;
 use super::report::{DoctorStep, ReportBuilder};
@@ -12,13 +12,13 @@ use crate::kubeconfig::Effective;
 
 /// Compares every known expiry with the clock.
 pub(super) fn check_expiry(
-    patient: &Patient,
+    inputs: &DoctorInputs,
     effective: &Effective,
     obtained: Option<&ObtainedCredential>,
     report: &mut ReportBuilder<'_>,
 ) {
     let Some(obtained) = obtained else { return report.skip(DoctorStep::Expiry, "no credential available") };
-    let now = patient.around.clock.now();
+    let now = inputs.around.clock.now();
     let ends = expiries(&obtained.credential);
     let Some(first) = ends.iter().min_by_key(|end| end.at) else {
         let nothing = obtained.credential.authorization.is_none() && obtained.credential.identity.is_none();

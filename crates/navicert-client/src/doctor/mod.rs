@@ -34,7 +34,7 @@ use report::ReportBuilder;
 pub use report::{Conclusion, DoctorEvent, DoctorReport, DoctorStep, StepResult, StepStatus};
 
 /// The configuration to diagnose, and the dependencies.
-struct Patient {
+struct DoctorInputs {
     config: Config,
     files: SharedFiles,
     exec: exec::ExecSettings,
@@ -56,14 +56,14 @@ pub async fn diagnose(
         ..exec::Surroundings::new(config.environment.clone())
     };
     let (files, exec) = (Arc::clone(&config.files), exec::ExecSettings::default());
-    let patient = &Patient { config, files, exec, around };
-    let effective = &patient.config.effective;
-    let reached = connection::reach(patient, effective, &mut report).await;
-    let obtained = plugin::obtain_credential(patient, effective, reached.is_some(), &mut report).await;
-    credential::check_expiry(patient, effective, obtained.as_ref(), &mut report);
+    let inputs = &DoctorInputs { config, files, exec, around };
+    let effective = &inputs.config.effective;
+    let reached = connection::reach(inputs, effective, &mut report).await;
+    let obtained = plugin::obtain_credential(inputs, effective, reached.is_some(), &mut report).await;
+    credential::check_expiry(inputs, effective, obtained.as_ref(), &mut report);
     if let Some(reached) = reached {
         clock::compare(&reached, &mut report);
-        request::send_request(patient, effective, &reached, obtained, &mut report).await;
+        request::send_request(inputs, effective, &reached, obtained, &mut report).await;
     }
     report.finish()
 }

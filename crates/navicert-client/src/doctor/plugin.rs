@@ -9,7 +9,7 @@ use navicert_types::error_chain;
 use navicert_types::exec_credential::{DecodeError, ExecVersion};
 use navicert_types::tree::{Node, Syntax, parse};
 
-use super::Patient;
+use super::DoctorInputs;
 use super::kubeconfig::quoted;
 use super::report::{DoctorStep, ReportBuilder};
 use super::signer;
@@ -35,25 +35,25 @@ pub(super) struct ObtainedCredential {
 
 /// Obtains the credential. Runs a plugin only if the server is reachable, to avoid a useless login.
 pub(super) async fn obtain_credential(
-    patient: &Patient,
+    inputs: &DoctorInputs,
     effective: &Effective,
     reached: bool,
     report: &mut ReportBuilder<'_>,
 ) -> Option<ObtainedCredential> {
-    let source = patient.config.credential.source(&patient.files, &patient.exec, &patient.around, None);
-    let Some(plugin) = used_plugin(patient, effective) else {
-        return signer::obtain(patient, effective, source, reached, report).await;
+    let source = inputs.config.credential.source(&inputs.files, &inputs.exec, &inputs.around, None);
+    let Some(plugin) = used_plugin(inputs, effective) else {
+        return signer::obtain(inputs, effective, source, reached, report).await;
     };
-    let authenticator = Authenticator::new(plugin, patient.exec.clone(), patient.around.clone());
-    let may_run = check_installed(patient, authenticator.plugin(), report)
-        & check_policy(patient, &authenticator, report);
+    let authenticator = Authenticator::new(plugin, inputs.exec.clone(), inputs.around.clone());
+    let may_run = check_installed(inputs, authenticator.plugin(), report)
+        & check_policy(inputs, &authenticator, report);
     if !may_run || !reached {
         let text = if may_run { report.skip_reason() } else { "not run".to_owned() };
         report.skip(DoctorStep::Run, text);
-        check_versions(patient, authenticator.plugin(), None, report).await;
+        check_versions(inputs, authenticator.plugin(), None, report).await;
         return None;
     }
-    let ran = run_with_progress(patient, effective, &authenticator, report).await;
+    let ran = run_with_progress(inputs, effective, &authenticator, report).await;
     let mismatch = match &ran {
         Ok(credential) => {
             report.pass(DoctorStep::Run, describe_credential(credential));
@@ -68,13 +68,13 @@ pub(super) async fn obtain_credential(
             None
         }
     };
-    check_versions(patient, authenticator.plugin(), mismatch, report).await;
+    check_versions(inputs, authenticator.plugin(), mismatch, report).await;
     ran.ok().map(|credential| ObtainedCredential { source, credential, from_plugin: true })
 }
 
 /// Runs the plugin and reports every second that it is still running.
 async fn run_with_progress(
-    patient: &Patient,
+    inputs: &DoctorInputs,
     effective: &Effective,
     authenticator: &Authenticator,
     report: &mut ReportBuilder<'_>,
@@ -82,7 +82,7 @@ async fn run_with_progress(
     let exec = effective.user.exec.as_ref();
     let command = exec.map(|exec| short_command(&exec.command, &exec.args)).unwrap_or_default();
     let mode = exec.map_or("Never", |exec| exec.interactive_mode.as_str());
-    let interactive = decide(mode, &*patient.around.terminal, &patient.exec.stdin).unwrap_or(false);
+    let interactive = decide(mode, &*inputs.around.terminal, &inputs.exec.stdin).unwrap_or(false);
     let mut run = std::pin::pin!(authenticator.refresh());
     let mut elapsed = Duration::ZERO;
     loop {
@@ -103,18 +103,18 @@ fn short_command(command: &str, args: &[String]) -> String {
 
 /// The plugin, unless a static credential takes precedence.
 // C167
-fn used_plugin(patient: &Patient, effective: &Effective) -> Option<Plugin> {
+fn used_plugin(inputs: &DoctorInputs, effective: &Effective) -> Option<Plugin> {
     let user = &effective.user;
     let is_static = !user.token.is_empty()
         || !user.token_file.is_empty()
         || !user.username.is_empty()
         || !user.client_certificate.is_empty()
         || !user.client_certificate_data.is_empty();
-    if is_static { None } else { Plugin::from_effective(effective, &*patient.files).ok().flatten() }
+    if is_static { None } else { Plugin::from_effective(effective, &*inputs.files).ok().flatten() }
 }
 
-fn check_installed(patient: &Patient, plugin: &Plugin, report: &mut ReportBuilder<'_>) -> bool {
-    let path = patient.around.environment.variable("PATH");
+fn check_installed(inputs: &DoctorInputs, plugin: &Plugin, report: &mut ReportBuilder<'_>) -> bool {
+    let path = inputs.around.environment.variable("PATH");
     match resolve(plugin.command().as_ref(), path) {
         Ok(found) => {
             report.pass(DoctorStep::Plugin, quoted(&found.display().to_string()));
@@ -138,7 +138,11 @@ fn check_installed(patient: &Patient, plugin: &Plugin, report: &mut ReportBuilde
     }
 }
 
-fn check_policy(patient: &Patient, authenticator: &Authenticator, report: &mut ReportBuilder<'_>) -> bool {
+fn check_policy(
+    inputs: &DoctorInputs,
+    authenticator: &Authenticator,
+    report: &mut ReportBuilder<'_>,
+) -> bool {
     match authenticator.check_policy() {
         Err(error) if error.is_denied() => {
             report.fail(DoctorStep::Policy, error_chain(&error), policy_to_do(&error));
@@ -150,7 +154,7 @@ fn check_policy(patient: &Patient, authenticator: &Authenticator, report: &mut R
             false
         }
         Ok(()) => {
-            let open = matches!(&patient.around.policy, PluginPolicy::Policy(policy) if matches!(**policy, Policy::AllowAll));
+            let open = matches!(&inputs.around.policy, PluginPolicy::Policy(policy) if matches!(**policy, Policy::AllowAll));
             report.pass(
                 DoctorStep::Policy,
                 if open { "no kuberc restricts plugins" } else { "permitted by the kuberc" },
@@ -241,7 +245,7 @@ fn version_mismatch(error: &PluginOutputError) -> Option<(String, String)> {
 
 /// Compares the kubeconfig's version with the plugin's and kubectl's.
 async fn check_versions(
-    patient: &Patient,
+    inputs: &DoctorInputs,
     plugin: &Plugin,
     mismatch: Option<(String, String)>,
     report: &mut ReportBuilder<'_>,
@@ -250,7 +254,7 @@ async fn check_versions(
     if let Some((text, to_do)) = mismatch {
         return report.fail(DoctorStep::Versions, text, to_do);
     }
-    let Some(kubectl) = kubectl_version(patient).await else {
+    let Some(kubectl) = kubectl_version(inputs).await else {
         return report.pass(DoctorStep::Versions, format!("{version}; no kubectl in PATH to compare with"));
     };
     let text = &kubectl.text;
@@ -269,13 +273,13 @@ struct KubectlVersion {
 }
 
 /// The version of the kubectl in `PATH`, if available.
-async fn kubectl_version(patient: &Patient) -> Option<KubectlVersion> {
-    let command = Command::new("kubectl", patient.around.environment.clone())
+async fn kubectl_version(inputs: &DoctorInputs) -> Option<KubectlVersion> {
+    let command = Command::new("kubectl", inputs.around.environment.clone())
         .args(["version", "--client", "-o", "json"])
         .stderr(Stderr::Tail(1024))
         .limit(Some(KUBECTL_TIMEOUT));
     let permitted = Policy::AllowAll.permit(command).ok()?;
-    let completed = start(Arc::clone(&patient.around.runner), permitted).await.ok()?;
+    let completed = start(Arc::clone(&inputs.around.runner), permitted).await.ok()?;
     let node = parse(completed.stdout.expose(), Syntax::Json).ok()?;
     let version = member(&node, "clientVersion")?;
     let text = |name: &str| member(version, name).and_then(Node::as_str);

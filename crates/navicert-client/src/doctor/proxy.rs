@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::Patient;
+use super::DoctorInputs;
 use super::connection::{ProbeError, Target, printable};
 use super::kubeconfig::quoted;
 use crate::kubeconfig::Effective;
@@ -25,7 +25,7 @@ impl fmt::Display for UsedProxy {
 
 /// The proxy that requests to the server go through.
 pub(super) fn in_use(
-    patient: &Patient,
+    inputs: &DoctorInputs,
     effective: &Effective,
     settings: &TransportSettings,
 ) -> Result<Option<UsedProxy>, BuildError> {
@@ -35,7 +35,7 @@ pub(super) fn in_use(
         let names =
             if effective.is_https() { ["HTTPS_PROXY", "https_proxy"] } else { ["HTTP_PROXY", "http_proxy"] };
         let is_set =
-            |name: &&str| patient.around.environment.variable(name).is_some_and(|value| !value.is_empty());
+            |name: &&str| inputs.around.environment.variable(name).is_some_and(|value| !value.is_empty());
         names.into_iter().find(is_set).unwrap_or("HTTPS_PROXY").to_owned()
     } else {
         format!("`proxy-url` of cluster {}", quoted(&effective.cluster_name))

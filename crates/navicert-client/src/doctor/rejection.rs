@@ -7,7 +7,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose};
 use rustls::AlertDescription;
 use zeroize::Zeroizing;
 
-use super::Patient;
+use super::DoctorInputs;
 use super::connection::Target;
 use super::credential::claims;
 use super::handshake;
@@ -22,7 +22,7 @@ const MIN_ENCODED_TOKEN_BYTES: usize = 12;
 
 /// What was sent, and to which server.
 pub(super) struct Sent<'a> {
-    pub(super) patient: &'a Patient,
+    pub(super) inputs: &'a DoctorInputs,
     pub(super) effective: &'a Effective,
     pub(super) target: &'a Target<'a>,
     pub(super) obtained: &'a ObtainedCredential,
@@ -143,7 +143,7 @@ async fn explain_credential(sent: &Sent<'_>, prefix: &str) -> (String, String) {
     }
     if let (None, Some(identity)) = (&credential.authorization, &credential.identity) {
         let expired = identity.validity().not_after;
-        if expired <= sent.patient.around.clock.now() {
+        if expired <= sent.inputs.around.clock.now() {
             let text = format!("{prefix}: the client certificate expired at {expired}");
             return (text, format!("give user {user} a new client certificate"));
         }
@@ -160,7 +160,7 @@ async fn explain_credential(sent: &Sent<'_>, prefix: &str) -> (String, String) {
 /// The likely reason for the rejection of a JWT.
 fn explain_claims(sent: &Sent<'_>, claims: &Claims, prefix: &str) -> (String, String) {
     let user = quoted(&sent.effective.user_name);
-    let now = sent.patient.around.clock.now();
+    let now = sent.inputs.around.clock.now();
     if let Some(from) = claims.not_before.filter(|from| *from > now) {
         let text = format!("{prefix}: the token is not valid before {from}");
         return (text, "correct the local clock, or wait".to_owned());

@@ -6,7 +6,7 @@ use http::StatusCode;
 use navicert_types::redact;
 use navicert_types::tree::{Node, Syntax, parse};
 
-use super::Patient;
+use super::DoctorInputs;
 use super::api_server::{ServerKind, is_status, other_server, outcome};
 use super::connection::{ProbeError, Reached, printable};
 use super::kubeconfig::quoted;
@@ -27,7 +27,7 @@ type Explanation = (String, String);
 
 /// Sends a `SelfSubjectReview` with the credential.
 pub(super) async fn send_request(
-    patient: &Patient,
+    inputs: &DoctorInputs,
     effective: &Effective,
     reached: &Reached<'_>,
     obtained: Option<ObtainedCredential>,
@@ -51,7 +51,7 @@ pub(super) async fn send_request(
             }
         }
     };
-    let sent = Sent { patient, effective, target, obtained: &obtained };
+    let sent = Sent { inputs, effective, target, obtained: &obtained };
     match whoami(&transport).await {
         Ok(review) => {
             report_user(&sent, &review.user, report).await;

@@ -7,7 +7,7 @@ use navicert_plugin::resolve::resolve;
 use navicert_types::error_chain;
 use navicert_types::external_signer::PROVIDER;
 
-use super::Patient;
+use super::DoctorInputs;
 use super::connection::printable;
 use super::kubeconfig::quoted;
 use super::plugin::{ObtainedCredential, kuberc_to_do};
@@ -17,7 +17,7 @@ use crate::kubeconfig::Effective;
 
 /// Gets the credential from its source. A source that runs a program is used only if the server is reachable.
 pub(super) async fn obtain(
-    patient: &Patient,
+    inputs: &DoctorInputs,
     effective: &Effective,
     source: Arc<dyn CredentialSource>,
     reached: bool,
@@ -35,7 +35,7 @@ pub(super) async fn obtain(
         return report_outcome(effective, source, outcome, report);
     };
     let program = signer.config.get("pathExec").map(|value| value.expose().clone()).unwrap_or_default();
-    match resolve(program.as_ref(), patient.around.environment.variable("PATH")) {
+    match resolve(program.as_ref(), inputs.around.environment.variable("PATH")) {
         Ok(found) => report.pass(DoctorStep::Plugin, quoted(&found.display().to_string())),
         Err(error) => {
             let to_do = format!("install the external signer {}, or correct `pathExec`", quoted(&program));
