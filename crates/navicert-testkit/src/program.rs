@@ -48,6 +48,21 @@ pub struct Outcome {
     pub stderr: Vec<u8>,
 }
 
+/// Copies an executable that the test will run.
+///
+/// The copy is written by another process: a descriptor that is open for writing here could be inherited by a process that
+/// another test is starting, and running the copy would then fail with `ETXTBSY`.
+///
+/// # Errors
+/// The copy cannot be made.
+pub fn copy_executable(from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> io::Result<()> {
+    let outcome = Program::new("cp").arguments([from.as_ref(), to.as_ref()]).run()?;
+    match outcome.code() {
+        Some(0) => Ok(()),
+        _ => Err(io::Error::other(String::from_utf8_lossy(&outcome.stderr).into_owned())),
+    }
+}
+
 impl Program {
     /// A program by path, or by name along the test run's `PATH`.
     pub fn new(program: impl AsRef<OsStr>) -> Self {

@@ -16,6 +16,7 @@ use std::process::{Child, Command, Stdio};
 use image_support::Fixture;
 use navicert_image::socket::{DaemonVerb, call};
 use navicert_testkit::Program;
+use navicert_testkit::program::copy_executable;
 
 const NAVICERT: &str = env!("CARGO_BIN_EXE_navicert");
 const NO_ACCOUNT: &str = "{serviceAccountTokenAudience: a, cacheType: Token, requireServiceAccount: false}";
@@ -179,7 +180,7 @@ fn daemon_and_clients_find_each_other_without_a_runtime_directory() {
     }
     let fixture = Fixture::new(NO_ACCOUNT);
     let copy = fixture.path("navicert");
-    fs::copy(NAVICERT, &copy).unwrap();
+    copy_executable(NAVICERT, &copy).unwrap();
     let home = fixture.path(".");
     let chown = Program::new("chown").arguments(["-R", "nobody"]).arguments([&home]);
     assert_eq!(chown.run().unwrap().code(), Some(0));

@@ -8,6 +8,7 @@ mod image_support;
 use std::fs;
 
 use image_support::Fixture;
+use navicert_testkit::program::copy_executable;
 use navicert_testkit::{Answer, ApiServer, Ca};
 use serde_json::{Value, json};
 
@@ -90,7 +91,8 @@ fn several_providers_ask_the_api_server_at_the_same_time() {
     fs::write(fixture.path("config.yaml"), format!("{head}{}", (0..4).map(named).collect::<String>()))
         .unwrap();
     for number in 0..4 {
-        fs::copy(fixture.path("bin/workload"), fixture.path(&format!("bin/workload-{number}"))).unwrap();
+        copy_executable(fixture.path("bin/workload"), fixture.path(&format!("bin/workload-{number}")))
+            .unwrap();
     }
     let outcome = fixture.ask("get", &["--pod", "team/app-0"]);
     let said = String::from_utf8_lossy(&outcome.stdout).into_owned();

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use navicert_testkit::Program;
 use navicert_testkit::program::Outcome;
+use navicert_testkit::program::copy_executable;
 
 /// Programs that are shipped, beside `navicert` itself.
 const OTHERS: [&str; 6] = [
@@ -85,7 +86,7 @@ impl Setup {
         for name in ["built", "home"] {
             fs::create_dir(setup.path(name)).unwrap();
         }
-        fs::copy(env!("CARGO_BIN_EXE_navicert"), setup.path("built/navicert")).unwrap();
+        copy_executable(env!("CARGO_BIN_EXE_navicert"), setup.path("built/navicert")).unwrap();
         for name in OTHERS {
             fs::write(setup.path("built").join(name), name).unwrap();
         }

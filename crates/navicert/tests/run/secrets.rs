@@ -3,6 +3,7 @@
 use std::fs;
 
 use navicert_testkit::process::{Process, contains};
+use navicert_testkit::program::copy_executable;
 use navicert_testkit::{Canaries, report, tools, wait};
 
 use super::setup::{Setup, kubectl, text};
@@ -117,7 +118,7 @@ impl Other {
     pub(crate) fn navicert(&self, setup: &Setup, arguments: &[&str]) -> navicert_testkit::Program {
         let copy = setup.dir.path().join("navicert");
         if !copy.exists() {
-            fs::copy(env!("CARGO_BIN_EXE_navicert"), &copy).unwrap();
+            copy_executable(env!("CARGO_BIN_EXE_navicert"), &copy).unwrap();
             super::setup::set_mode(&copy, 0o755);
         }
         self.command(&[&[copy.to_str().unwrap()], arguments].concat())
