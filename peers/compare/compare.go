@@ -58,6 +58,7 @@ var rules = map[string]func(want, got Object) string{
 	"image-keyring":  keyrings,
 	"image-response": responses,
 	"tls-verify":     verdicts,
+	"request-info":   requestInfos,
 }
 
 // members compares the named members as JSON values; absent and null are the same.
@@ -78,6 +79,18 @@ func verdicts(want, got Object) string {
 		return difference + because(want, got)
 	}
 	return ""
+}
+
+// requestInfos compares every member of two interpretations of a request; of an invalid one only that it is.
+func requestInfos(want, got Object) string {
+	if difference := members("ok")(want, got); difference != "" {
+		return difference + because(want, got)
+	}
+	if want["ok"] != true {
+		return ""
+	}
+	return members("isResourceRequest", "path", "verb", "apiPrefix", "apiGroup", "apiVersion", "namespace", "resource", "subresource", "name", "parts",
+		"fieldSelector", "labelSelector")(want, got)
 }
 
 func configs(want, got Object) string {

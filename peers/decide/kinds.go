@@ -37,6 +37,7 @@ var Kinds = []Kind{
 	{"image-keyring", words("image keyring --jsonl"), typed(imageKeyring)},
 	{"image-response", words("image response --jsonl"), typed(imageResponse)},
 	{"tls-verify", words("tls-verify --jsonl"), typed(tlsVerify)},
+	{"request-info", words("request-info --jsonl"), typed(requestInfo)},
 }
 
 // Find gives the kind with a name.

@@ -56,9 +56,9 @@ var leaves = map[string][]string{
 	"doubles": {"[1.5]", "[2.0, 1.0]", "dyn(claims.nums)",
 		`[]`, `[1.0, double("NaN")]`, `[-0.0, 0.0]`, `[1e308, 1e308]`},
 	"any": {"null", "claims.nul", "claims.obj", "claims.list", "claims.groups", "claims.nums", "{}", `{"a": 1}`, `{1: "x", 2u: true}`, "claims.n", "claims.sub", "optional.none()", "[1, \"a\", null]", "type(1)", "string",
-		`{"a": 1.0}`, `{"a": dyn(1u)}`, `[1.0]`, `[dyn(1u)]`, `b"a"`, `"a"`, `1`, `1.0`, `1u`, `duration("1s")`, `timestamp(0)`, `ip("1.2.3.4")`, `quantity("1k")`, `semver("1.2.3")`, `url("https://h")`, `cidr("10.0.0.0/8")`, `optional.of(null)`, `optional.of(claims.n)`, `claims`, `[[]]`, `{"k": {}}`, `{true: 1}`, `{1: 1}`, `int`, `dyn`, `list`, `google.protobuf.Timestamp`, `google.protobuf.Int64Value{value: 5}`, `google.protobuf.StringValue{}`, `google.protobuf.FloatValue{value: 0.1}`, `google.protobuf.Int32Value{value: 2147483648}`, `google.protobuf.Int32Value`, `kubernetes.UserInfo{}`, `kubernetes.UserInfo`, `kubernetes.URL`, `net.IP`, `optional_type`},
+		`{"a": 1.0}`, `{"a": dyn(1u)}`, `[1.0]`, `[dyn(1u)]`, `b"a"`, `"a"`, `1`, `1.0`, `1u`, `duration("1s")`, `timestamp(0)`, `ip("1.2.3.4")`, `quantity("1k")`, `semver("1.2.3")`, `url("https://h")`, `cidr("10.0.0.0/8")`, `optional.of(null)`, `optional.of(claims.n)`, `claims`, `[[]]`, `{"k": {}}`, `{true: 1}`, `{1: 1}`, `int`, `dyn`, `list`, `google.protobuf.Timestamp`, `google.protobuf.Int64Value{value: 5}`, `google.protobuf.StringValue{}`, `google.protobuf.FloatValue{value: 0.1}`, `google.protobuf.Int32Value{value: 2147483648}`, `google.protobuf.Int32Value`, `google.protobuf.Empty{}`, `google.protobuf.Empty`, `google.protobuf.NullValue`, `google.protobuf.NullValue.NULL_VALUE`, `google.protobuf.NullValue{}`, `google.protobuf.Value{}`, `google.protobuf.Struct{}`, `google.protobuf.ListValue{}`, `google.protobuf.Any{}`, `google.protobuf.Duration{seconds: 1}`, `google.protobuf.Timestamp{}`, `google.protobuf.Nope{}`, `google.protobuf.FieldMask{}`, `kubernetes.UserInfo{}`, `kubernetes.UserInfo{nope: 1}`, `kubernetes.UserInfo{username: 1}`, `kubernetes.UserInfo{extra: {"a": ["b"]}}.extra`, `.kubernetes.UserInfo{uid: "a"}.uid`, `kubernetes.UserInfo`, `kubernetes.URL`, `net.IP`, `optional_type`},
 	"map": {"{}", `{"a": "x"}`, `{"a": "1", "b": "2"}`, "dyn(claims.obj)", "dyn(claims.m)",
-		`{"b": "y", "c": claims.sub}`, `{"": ""}`, `{null: "a"}`, `{claims.nul: "a", claims.n: "b"}`, `{dyn(1.0): "a", dyn(2): "b"}`},
+		`{"b": "y", "c": claims.sub}`, `{"": ""}`, `{null: "a"}`, `{null: "a", null: "b"}`, `{null: null}[null]`, `{claims.nul: "a", claims.n: "b"}`, `{dyn(1.0): "a", dyn(2): "b"}`},
 	"optional": {"claims.?sub", "claims.?nope", `claims[?"sub"]`, "optional.of(1)", `optional.of("a")`, "optional.none()", `optional.ofNonZeroValue("")`, "claims.?obj.?a", "claims.list[?1]",
 		`claims.?groups[0]`, `claims.?groups[?7]`, `claims.obj.?b`, `optional.of(optional.none())`, `optional.ofNonZeroValue(0)`, `claims.?list[?0].?a__dot__b`, `claims.?nul`},
 	"duration": {`duration("1h")`, `duration("1.5s")`, `duration("-2m3s")`, `duration("100ms")`, `duration("0")`,
@@ -105,7 +105,7 @@ var forms = map[string][]string{
 	"string": {"‹string› + ‹string›", "‹bool› ? ‹string› : ‹string›", "string(‹int›)", "string(‹uint›)", "string(‹double›)", "string(‹bool›)", "string(‹bytes›)", "string(‹duration›)", "string(‹timestamp›)", "string(ip(‹address›))", "string(cidr(‹network›))", "‹string›.lowerAscii()", "‹string›.upperAscii()", "‹string›.trim()", "‹string›.charAt(‹small›)", "‹string›.substring(‹small›)", "‹string›.substring(‹small›, ‹small›)",
 		"‹string›.replace(‹short›, ‹short›)", "‹string›.replace(‹short›, ‹short›, ‹small›)", "‹strings›.join()", "‹strings›.join(‹short›)", "‹strings›[‹small›]", "‹string›.find(‹pattern›)", "strings.quote(‹string›)", "url(‹link›).getHost()", "url(‹link›).getHostname()", "url(‹link›).getPort()", "url(‹link›).getScheme()", "url(‹link›).getEscapedPath()", "‹map›.a", "‹map›[\"b\"]", "‹optional›.orValue(‹string›)",
 		"\"%d %s\".format([‹int›, ‹any›])", "\"%x %X\".format([‹int›, ‹string›])", "\"%.2f %e\".format([‹double›, ‹double›])", "\"%s\".format([‹strings›])", "\"%b %o\".format([‹int›, ‹int›])", "\"%%%s\".format([‹duration›])",
-		`string(‹any›)`, `string(quantity(‹quantity›))`, `string(semver(‹version›))`, `string(url(‹link›))`, `string(cidr(‹network›).ip())`, `string(cidr(‹network›).masked())`, `‹string›.reverse()`, `‹string›.replace(‹string›, ‹short›, ‹small›)`, `‹strings›.join(‹string›)`, `‹strings›.reverse().join(‹short›)`, `‹string›.lowerAscii().upperAscii()`, `"%s".format([‹any›])`, `"%s %s".format([‹map›, ‹bytes›])`, `"%.3f".format([‹double›])`, `"%e".format([‹double›])`, `"%.0e".format([‹int›])`, `"%f".format([‹double›])`, `"%d".format([‹uint›])`, `"%d".format([‹any›])`, `"%x".format([‹bytes›])`, `"%X".format([‹uint›])`, `"%o".format([‹int›])`, `"%b".format([‹bool›])`, `"%b".format([‹uint›])`, `"%s".format([‹timestamp›])`, `"%s".format([‹optional›])`, `"%s".format([type(‹any›)])`, `"%s".format([[‹double›, ‹double›]])`, `"%s".format([{"k": ‹any›}])`, `"%".format([‹any›])`, `"%q".format([‹any›])`, `"%s %s".format([‹any›])`, `"%.f".format([‹double›])`, `‹string›.format([‹any›])`, `‹string›.find(‹string›)`, `‹string›[‹small›]`, `‹any›.sub`, `{"a": ‹string›}[‹string›]`, `{"a": {"b": ‹string›}}.a.b`, `string(‹timestamp› + ‹duration›)`, `string(‹duration› - ‹duration›)`, `‹optional›.value()`, `url(‹link›).getQuery()["q"][0]`, `string(type(‹any›))`, `‹string›.trim().charAt(‹small›)`, `‹string›.substring(‹small›, ‹small›).trim()`, `‹string› + string(‹any›)`},
+		`string(‹any›)`, `string(quantity(‹quantity›))`, `string(semver(‹version›))`, `string(url(‹link›))`, `string(cidr(‹network›).ip())`, `string(cidr(‹network›).masked())`, `‹string›.reverse()`, `‹string›.replace(‹string›, ‹short›, ‹small›)`, `‹strings›.join(‹string›)`, `‹strings›.reverse().join(‹short›)`, `‹string›.lowerAscii().upperAscii()`, `"%s".format([‹any›])`, `"%s %s".format([‹map›, ‹bytes›])`, `"%.3f".format([‹double›])`, `"%.400f".format([‹double›])`, `"%.1100f".format([‹double›])`, `"%.800e".format([‹double›])`, `"%.2000e".format([‹int›])`, `"%.99999f".format([‹double›])`, `"%.1000000e".format([‹double›])`, `"%.40000f".format([‹double›])`, `"%.65538f".format([‹double›])`, `"%.65536f".format([‹double›])`, `"%.99999999999999999999f".format([‹double›])`, `"%.1000f".format([[‹double›]])`, `"%.16e %.17f %.18e".format([‹double›, ‹double›, ‹double›])`, `"%e".format([‹double›])`, `"%.0e".format([‹int›])`, `"%f".format([‹double›])`, `"%d".format([‹uint›])`, `"%d".format([‹any›])`, `"%x".format([‹bytes›])`, `"%X".format([‹uint›])`, `"%o".format([‹int›])`, `"%b".format([‹bool›])`, `"%b".format([‹uint›])`, `"%s".format([‹timestamp›])`, `"%s".format([‹optional›])`, `"%s".format([type(‹any›)])`, `"%s".format([[‹double›, ‹double›]])`, `"%s".format([{"k": ‹any›}])`, `"%".format([‹any›])`, `"%q".format([‹any›])`, `"%s %s".format([‹any›])`, `"%.f".format([‹double›])`, `‹string›.format([‹any›])`, `‹string›.find(‹string›)`, `‹string›[‹small›]`, `‹any›.sub`, `{"a": ‹string›}[‹string›]`, `{"a": {"b": ‹string›}}.a.b`, `string(‹timestamp› + ‹duration›)`, `string(‹duration› - ‹duration›)`, `‹optional›.value()`, `url(‹link›).getQuery()["q"][0]`, `string(type(‹any›))`, `‹string›.trim().charAt(‹small›)`, `‹string›.substring(‹small›, ‹small›).trim()`, `‹string› + string(‹any›)`},
 	"bytes": {"‹bytes› + ‹bytes›", "bytes(‹string›)", "‹bool› ? ‹bytes› : ‹bytes›",
 		`bytes(‹bytes›)`, `bytes(‹any›)`, `[‹bytes›, ‹bytes›][‹small›]`},
 	"strings": {"[‹string›, ‹string›]", "[‹string›, ?‹optional›]", "‹strings› + ‹strings›", "‹strings›.filter(x, x != ‹string›)", "‹strings›.map(x, x + ‹string›)", "‹strings›.map(x, x != ‹string›, x)", "‹string›.split(‹short›)", "‹string›.split(‹short›, ‹small›)", "‹string›.findAll(‹pattern›)", "‹string›.findAll(‹pattern›, ‹small›)", "‹strings›.sort()", "‹strings›.distinct()", "‹strings›.reverse()", "‹strings›.slice(‹small›, ‹small›)", "[‹strings›, ‹strings›].flatten()", "‹strings›.sortBy(x, size(x))", "‹bool› ? ‹strings› : ‹strings›", "‹strings›.transformList(i, x, x + ‹string›)", "url(‹link›).getQuery()[\"q\"]", "format.named(‹named›).value().validate(‹string›).orValue([])",
@@ -123,7 +123,7 @@ var forms = map[string][]string{
 	"timestamp": {"timestamp(‹string›)", "timestamp(‹int›)", "‹timestamp› + ‹duration›", "‹timestamp› - ‹duration›",
 		`timestamp(‹any›)`, `[‹timestamp›, ‹timestamp›].max()`, `‹duration› + ‹timestamp›`, `timestamp(‹timestamp›)`},
 	"any": {"‹bool›", "‹int›", "‹double›", "‹string›", "‹strings›", "‹ints›", "‹map›", "‹optional›", "‹bytes›", "‹uint›", "‹duration›", "‹timestamp›", "[‹any›, ‹any›]", "type(‹any›)", "dyn(‹any›)", "‹bool› ? dyn(‹any›) : dyn(‹any›)", "ip(‹address›)", "cidr(‹network›).masked()", "url(‹link›)", "quantity(‹quantity›).add(quantity(‹quantity›))", "quantity(‹quantity›).sub(‹int›)", "semver(‹version›)", "[optional.of(‹any›), ‹optional›].unwrapOpt()",
-		`google.protobuf.FloatValue{value: ‹double›}`, `google.protobuf.Int32Value{value: ‹int›}`, `google.protobuf.UInt32Value{value: ‹uint›}`, `google.protobuf.FloatValue{value: ‹any›}`, `google.protobuf.BytesValue{value: ‹bytes›}`, `google.protobuf.UInt64Value{?value: ‹optional›}`, `kubernetes.UserInfo{username: ‹string›}`, `kubernetes.UserInfo{groups: ‹strings›}.groups`, `has(kubernetes.UserInfo{?uid: ‹optional›}.uid)`,
+		`google.protobuf.FloatValue{value: ‹double›}`, `google.protobuf.Int32Value{value: ‹int›}`, `google.protobuf.UInt32Value{value: ‹uint›}`, `google.protobuf.FloatValue{value: ‹any›}`, `google.protobuf.BytesValue{value: ‹bytes›}`, `google.protobuf.UInt64Value{?value: ‹optional›}`, `kubernetes.UserInfo{username: ‹string›}`, `kubernetes.UserInfo{groups: ‹strings›}.groups`, `has(kubernetes.UserInfo{?uid: ‹optional›}.uid)`, `kubernetes.UserInfo{uid: ‹string›} == kubernetes.UserInfo{uid: ‹string›}`, `kubernetes.UserInfo{extra: {‹string›: ‹strings›}}.extra`, `google.protobuf.Value{string_value: ‹string›}`, `google.protobuf.Value{number_value: ‹double›}`, `google.protobuf.Duration{seconds: ‹int›, nanos: ‹small›}`, `google.protobuf.Timestamp{seconds: ‹int›}`, `google.protobuf.Value{null_value: ‹any›}`, `google.protobuf.Empty{} == ‹any›`, `google.protobuf.NullValue.NULL_VALUE == ‹any›`,
 		`google.protobuf.DoubleValue{value: ‹double›}`, `google.protobuf.BoolValue{value: ‹bool›}`, `‹any›[‹any›]`, `‹any›.a`, `‹any› + ‹any›`, `‹any› - ‹any›`, `‹any› * ‹any›`, `‹any› < ‹any›`, `‹any›.size()`, `cidr(‹network›)`, `cidr(‹network›).ip()`, `quantity(‹quantity›)`, `quantity(‹quantity›).sub(quantity(‹quantity›))`, `semver(‹version›, true)`, `semver(‹version›, ‹bool›)`, `‹optional›.orValue(‹any›)`, `dyn(‹any›).map(x, x)`, `[‹any›].map(x, x == ‹any›)`, `-‹any›`, `!‹any›`},
 }
 
@@ -131,7 +131,7 @@ var userLeaves = map[string][]string{
 	"bool":    {"true", "has(user.uid)", `has(user.extra.a)`, `user.username == ""`},
 	"string":  {"user.username", "user.uid", `"a"`, `"ann"`, `user.extra["a"][0]`, `user.extra[?"a"][0].orValue("")`, "user.extra.example__dot__com__slash__k[0]"},
 	"strings": {"user.groups", `["a"]`, `user.extra["a"]`, "user.extra.example__dot__com__slash__k"},
-	"any":     {"kubernetes.UserInfo{}", `kubernetes.UserInfo{username: "a"}`, "kubernetes.UserInfo", "user", "user.extra", "user.groups", "user.username", "user.nope"},
+	"any":     {"kubernetes.UserInfo{}", `kubernetes.UserInfo{nope: 1}`, `kubernetes.UserInfo{uid: user.uid}`, `kubernetes.UserInfo{groups: user.groups} == user`, `kubernetes.UserInfo{extra: user.extra}.extra`, `.kubernetes.UserInfo{username: .user.username}.username`, `google.protobuf.Empty{}`, `kubernetes.UserInfo{username: "a"}`, "kubernetes.UserInfo", "user", "user.extra", "user.groups", "user.username", "user.nope"},
 	"map":     {"{}", `{"a": "x"}`},
 }
 
@@ -192,8 +192,9 @@ func (r *random) spelling(template string) string {
 	return template
 }
 
-// deep is a chain or a nesting near the limits of the parser, of a type that is mostly what is wanted.
-func (r *random) deep(kind string) node {
+// deep is a chain or a nesting near the limits of the parser, of a type that is mostly what is wanted, with at most so many
+// nested comprehensions.
+func (r *random) deep(kind string, comprehensions int) node {
 	shapes := [][3]string{
 		{"", "1", "+1"}, {"", "1", "*1"}, {"", "1", "+1*1"}, {"", "1", "-(1)"}, {"(", "1", "+1)"}, {"(1+", "1", ")"}, {"-(", "1", ")"}, {"dyn(", "1", ")"}, {"true?1:", "1", ""}, {"[1].map(x, ", "1", ")"},
 		{"", "claims", ".a"}, {"", "claims.l", "[0]"}, {"", "claims", ".?a"}, {"", "claims.l", "[?0]"}, {"claims.l[", "0", "]"}, {"(", "claims", ").a"}, {"[", "claims.sub", "]"}, {`{"a": `, "claims.sub", "}"},
@@ -206,6 +207,9 @@ func (r *random) deep(kind string) node {
 	}
 	shape := pick(r, shapes...)
 	count := pick(r, 250, 250, 125, 83) - 3 + r.IntN(6)
+	if strings.HasPrefix(shape[0], "[1].") {
+		count = min(count, comprehensions)
+	}
 	text := strings.Repeat(shape[0], count) + shape[1] + strings.Repeat(shape[2], count)
 	return node{template: pick(r, "{}", "{}", "({})", "[{}]", "dyn({})", "{} == 1", "1 == {}", "true ? 1 : {}", "!{}", "claims.l[{}]"), children: []node{{template: text}}}
 }
@@ -219,8 +223,8 @@ func celTree(r *random) any {
 	} else {
 		tree["claims"] = r.claims()
 		tree["expr"] = r.expression(kind, 1+r.IntN(4), nil)
-		if r.IntN(200) == 0 { // they take long
-			tree["expr"] = r.deep(kind)
+		if r.IntN(200) == 0 { // They take long.
+			tree["expr"] = r.deep(kind, 256)
 		}
 	}
 	if r.chance(30) {

@@ -26,6 +26,9 @@ func execOutputTree(r *random) any {
 	if r.chance(10) {
 		r.vary(status, "token", "expirationTimestamp", "clientCertificateData", "clientKeyData")
 	}
+	if r.chance(12) {
+		r.repeat(pick(r, credential, status, status), "apiVersion", "kind", "status", "spec", "token", "expirationTimestamp", "clientCertificateData", "clientKeyData")
+	}
 	document := r.document(credential)
 	document["style"] = pick(r, "json", "json", "json", "yaml")
 	return map[string]any{"apiVersion": configured, "stdout": document, "exit": usually(r, 3, 0, 1, 7)}

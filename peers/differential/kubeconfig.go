@@ -107,6 +107,9 @@ func (r *random) kubeconfig() map[string]any {
 	if r.chance(15) {
 		config["extensions"] = r.extensions()
 	}
+	if r.chance(3) {
+		r.repeat(config, "apiVersion", "kind", "clusters", "users", "contexts", "current-context")
+	}
 	if r.chance(6) {
 		r.vary(config, "apiVersion", "kind", "clusters", "users", "contexts", "current-context")
 	}

@@ -71,3 +71,14 @@ func (r *random) vary(object map[string]any, names ...string) {
 		object[name] = raw(pick(r, "yes", "0123", "1_000", "~", "0x1f", "0b11", ".inf", "1:30", "!!str 5", "2020-01-01", "<<", "&a x", "*a", "|\n  x", "'it''s'", `"\u0041"`))
 	}
 }
+
+// again marks a member's name as one that stands in the object already; documents are written without the mark.
+const again = "\x00"
+
+// repeat gives an object one of its members twice, the second time often as null.
+func (r *random) repeat(object map[string]any, names ...string) {
+	name := pick(r, names...)
+	if value, ok := object[name]; ok {
+		object[name+again] = pick[any](r, nil, nil, nil, value, "b.c.d", "", map[string]any{}, map[string]any{"token": nil}, map[string]any{"token": "b.c.d"}, 7)
+	}
+}

@@ -33,6 +33,7 @@ var generators = map[string]generator{
 	"image-keyring":  {imageKeyringTree, renderKeyring},
 	"image-response": {imageResponseTree, renderImageResponse},
 	"tls-verify":     {tlsVerifyTree, renderTLS},
+	"request-info":   {requestInfoTree, renderRequestInfo},
 }
 
 // asItIs is for trees that are lines already.

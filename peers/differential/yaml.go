@@ -94,7 +94,7 @@ func jsonText(value any) string {
 func (r *random) document(tree any) map[string]any {
 	out := map[string]any{"tree": tree, "style": pick(r, "yaml", "yaml", "json")}
 	if r.chance(6) {
-		cut := []any{r.IntN(2000), r.IntN(4), pick(r, "", "", " ", "\n", "\t", ":", "- ", "\"", "'", "#", "{", "}", "[", "]", ",", "&", "*", "!", "|", ">", "---\n", "%", "@", "`", "\u0000", "\ufeff", "é", "null", "<<: {a: 1}\n", "\\'", "-\t")}
+		cut := []any{r.IntN(2000), r.IntN(4), pick(r, "", "", " ", "\n", "\t", ":", "- ", "\"", "'", "#", "{", "}", "[", "]", ",", "&", "*", "!", "|", ">", "---\n", "%", "@", "`", "\u0000", "\ufeff", "é", "null", "<<: {a: 1}\n", "\\'", "-\t", "\t\n", "\n\t", " \t", ":\t", "\t#", "?\t", ",\t", "\t- ")}
 		out["cuts"] = []any{cut}
 	}
 	return out
@@ -110,6 +110,7 @@ func renderDocument(tree any) (string, bool) {
 	if document["style"] == "json" {
 		text = jsonText(document["tree"])
 	}
+	text = strings.ReplaceAll(text, `\u0000":`, `":`)
 	cuts, _ := document["cuts"].([]any)
 	for _, each := range cuts {
 		cut, _ := each.([]any)
