@@ -1,8 +1,11 @@
 //! The fields of a certificate that webpki does not show: what a trusted certificate and an issuer say about themselves.
-//! Reading them is lenient where it does not matter: webpki has read every certificate that is accepted.
+//! Reading them is lenient where it does not matter: webpki has read every certificate that is accepted. Written by hand
+//! because the registry providers link it, whose size is limited by a published figure, and because the rules are Go's.
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
+
+use crate::der::split;
 
 const BOOLEAN: u8 = 0x01;
 const INTEGER: u8 = 0x02;
@@ -250,22 +253,4 @@ fn optional(tag: u8, input: &[u8]) -> (Option<&[u8]>, &[u8]) {
         Some((content, rest)) => (Some(content), rest),
         None => (None, input),
     }
-}
-
-/// Splits off the first element, which must have this tag: its content and the rest.
-fn split(tag: u8, input: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (first, rest) = input.split_first()?;
-    let (length, rest) = rest.split_first()?;
-    if *first != tag {
-        return None;
-    }
-    let (length, rest) = match length {
-        0..=127 => (usize::from(*length), rest),
-        0x81..=0x84 => {
-            let (octets, rest) = rest.split_at_checked(usize::from(length & 0x7f))?;
-            (octets.iter().fold(0usize, |sum, octet| sum << 8 | usize::from(*octet)), rest)
-        }
-        _ => return None,
-    };
-    rest.split_at_checked(length)
 }

@@ -19,11 +19,14 @@
 //! # }
 //! ```
 
+mod any_certificate;
 mod certificate;
+pub mod der;
 pub mod pem;
 mod roots;
 mod verifier;
 
+pub use any_certificate::AnyCertificate;
 pub use roots::TrustedRoots;
 pub use verifier::{RootProblem, ServerVerifier};
 
