@@ -57,6 +57,15 @@ pub enum DecodeMode {
     /// Unknown fields are ignored (or kept, see [`Fields::rest`]); the last of duplicate fields wins. For kubeconfig
     /// files and plugin output.
     Lenient,
+    /// As [`DecodeMode::Lenient`], with duplicate fields as in Go's JSON decoder, which decodes each of them: all must
+    /// have the right type, and null removes only an optional value that was decoded before.
+    LenientJson,
+}
+
+impl DecodeMode {
+    fn is_lenient(self) -> bool {
+        self != DecodeMode::Strict
+    }
 }
 
 /// A type that can be decoded from a tree.
@@ -229,7 +238,7 @@ impl Decoder {
     /// In strict mode, reports every duplicate key of this mapping.
     pub(crate) fn report_repeated(&mut self, mapping: &Mapping, step: fn(&FieldPath, &str) -> FieldPath) {
         let mut repeated = mapping.entries().iter().filter(|entry| entry.repeated).peekable();
-        if self.mode == DecodeMode::Lenient || repeated.peek().is_none() {
+        if self.mode.is_lenient() || repeated.peek().is_none() {
             return;
         }
         let first_ones = mapping.entries().iter().filter(|entry| !entry.repeated);
@@ -261,16 +270,33 @@ pub struct Fields<'a> {
 impl<'a> Fields<'a> {
     /// An optional field; null counts as missing.
     pub fn optional<T: Decode>(&mut self, name: &'static str) -> Option<T> {
+        if self.decoder.mode == DecodeMode::LenientJson {
+            return self.every(name).pop().flatten();
+        }
         let node = self.node(name).filter(|node| !node.is_null())?;
-        self.decoder.path.enter_field(name);
-        let value = T::decode(node, self.decoder);
-        self.decoder.path.leave();
-        value
+        self.decode_field(name, node)
     }
 
     /// A field whose zero value is used if it is missing.
     pub fn default<T: Decode>(&mut self, name: &'static str) -> T {
+        if self.decoder.mode == DecodeMode::LenientJson {
+            return self.every(name).into_iter().flatten().next_back().unwrap_or_default();
+        }
         self.optional(name).unwrap_or_default()
+    }
+
+    /// Decodes every occurrence of a field; null gives `None`.
+    fn every<T: Decode>(&mut self, name: &'static str) -> Vec<Option<T>> {
+        self.known.push(name);
+        let nodes = self.mapping.entries().iter().filter(|entry| entry.key == name).map(|entry| &entry.value);
+        nodes.map(|node| if node.is_null() { None } else { self.decode_field(name, node) }).collect()
+    }
+
+    fn decode_field<T: Decode>(&mut self, name: &'static str, node: &Node) -> Option<T> {
+        self.decoder.path.enter_field(name);
+        let value = T::decode(node, self.decoder);
+        self.decoder.path.leave();
+        value
     }
 
     /// A required field; reported if missing.
@@ -303,7 +329,7 @@ impl<'a> Fields<'a> {
 
     /// [`Fields::rest`] in lenient mode; empty in strict mode, where unknown fields are reported.
     pub fn rest_if_lenient(&mut self) -> Mapping {
-        if self.decoder.mode == DecodeMode::Lenient { self.rest() } else { Mapping::default() }
+        if self.decoder.mode.is_lenient() { self.rest() } else { Mapping::default() }
     }
 
     /// Decodes fields that may contain secrets but are not [`crate::Secret`]s, see [`Decoder::within_secret`].
@@ -324,7 +350,7 @@ impl<'a> Fields<'a> {
     }
 
     fn finish(self) {
-        if self.decoder.mode == DecodeMode::Lenient {
+        if self.decoder.mode.is_lenient() {
             return;
         }
         let unknown: Vec<&MappingEntry> = self.unknown().filter(|entry| !entry.repeated).collect();

@@ -54,6 +54,19 @@ impl FieldPath {
         self.with(Segment::Key(key.to_owned()))
     }
 
+    /// Whether this path is `ancestor` or leads to a value inside it.
+    ///
+    /// ```
+    /// use navicert_types::FieldPath;
+    ///
+    /// let users = FieldPath::root().field("users");
+    /// assert!(users.index(0).field("name").starts_with(&users.index(0)));
+    /// assert!(!users.index(1).starts_with(&users.index(0)));
+    /// ```
+    pub fn starts_with(&self, ancestor: &FieldPath) -> bool {
+        self.0.starts_with(&ancestor.0)
+    }
+
     /// The value that holds this one; the root for the root.
     #[must_use]
     pub fn parent(&self) -> Self {
@@ -135,8 +148,8 @@ struct Name<'a>(&'a str);
 impl fmt::Display for Name<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.char_indices().nth(MAX_NAME_CHARS) {
-            None => f.write_str(&redact::terminal(self.0)),
-            Some((end, _)) => write!(f, "{}…", redact::terminal(self.0.get(..end).unwrap_or_default())),
+            None => f.write_str(&redact::line(self.0)),
+            Some((end, _)) => write!(f, "{}…", redact::line(self.0.get(..end).unwrap_or_default())),
         }
     }
 }

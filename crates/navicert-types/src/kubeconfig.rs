@@ -33,7 +33,20 @@ pub fn decode(bytes: &[u8]) -> Result<Kubeconfig, Diagnostics> {
     read::config(bytes)
 }
 
-/// Unknown fields of a file with their positions, usually typos. Empty for a file that does not load.
+/// The valid fields of a file that [`decode`] rejects; an invalid field has its zero value, and a duplicate entry stays in
+/// its list. `None` if the file is not YAML or of another kind.
+///
+/// ```
+/// let text = b"users: [{name: ann, user: {token: [], tokenFile: t}}]";
+/// assert!(navicert_types::kubeconfig::decode(text).is_err());
+/// let config = navicert_types::kubeconfig::decode_partially(text).unwrap();
+/// assert_eq!(config.users[0].user.token_file, "t");
+/// ```
+pub fn decode_partially(bytes: &[u8]) -> Option<Kubeconfig> {
+    read::partial(bytes)
+}
+
+/// Unknown fields of a file with their positions, usually typos. Empty for a file that is not YAML or of another kind.
 ///
 /// ```
 /// let text = b"clusters: [{name: c, cluster: {sever: 'https://127.0.0.1'}}]";

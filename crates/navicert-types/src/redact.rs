@@ -68,22 +68,99 @@ pub fn header<'a>(name: &str, value: &'a str) -> Cow<'a, str> {
     }
 }
 
-/// Escapes untrusted text for a terminal: every character that is not a letter, mark, number, punctuation, symbol,
-/// separator or plain white space is replaced by its code point, such as `U+001B` for ESC.
+/// Escapes untrusted text of several lines for a terminal: every character that is not a letter, mark, number, punctuation,
+/// symbol, space, tab or line feed is replaced by its code point, such as `U+001B` for ESC.
 // C166
 pub fn terminal(text: &str) -> Cow<'_, str> {
-    if text.chars().all(is_printable) {
+    escape(text, |c| is_printable(c) || matches!(c, '\n' | '\t'))
+}
+
+/// Escapes untrusted text for one line of a terminal: as [`terminal`], and line feeds and tabs too, so that the text cannot
+/// forge lines.
+///
+/// ```
+/// use navicert_types::redact;
+///
+/// assert_eq!(redact::line("ann\ngroups    admins"), "annU+000Agroups    admins");
+/// ```
+pub fn line(text: &str) -> Cow<'_, str> {
+    escape(text, is_printable)
+}
+
+/// Escapes what is left in text that is ready for a terminal. Colours (`ESC [ … m`) are kept.
+pub fn styled(text: &str) -> Cow<'_, str> {
+    if !text.contains('\u{1b}') {
+        return terminal(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find('\u{1b}') {
+        let (before, sequence) = rest.split_at_checked(start).unwrap_or((rest, ""));
+        shown.push_str(&terminal(before));
+        let end = colour_length(sequence);
+        let (colour, after) = sequence.split_at_checked(end.unwrap_or(1)).unwrap_or((sequence, ""));
+        match end {
+            Some(_) => shown.push_str(colour),
+            None => shown.push_str(&terminal(colour)),
+        }
+        rest = after;
+    }
+    shown.push_str(&terminal(rest));
+    Cow::Owned(shown)
+}
+
+/// Length of the colour sequence that the text starts with.
+fn colour_length(text: &str) -> Option<usize> {
+    let parameters = text.strip_prefix("\u{1b}[")?;
+    let end = parameters.find(|c: char| !matches!(c, '0'..='9' | ';'))?;
+    parameters.get(end..)?.starts_with('m').then_some(end + 3)
+}
+
+/// Escapes JSON text for a terminal: characters that [`terminal`] replaces become `\uXXXX`, which is the same JSON.
+///
+/// ```
+/// use navicert_types::redact;
+///
+/// assert_eq!(redact::json("{\"a\":\"\u{202e}\"}"), r#"{"a":"\u202e"}"#);
+/// ```
+pub fn json(text: &str) -> Cow<'_, str> {
+    use std::fmt::Write as _;
+    let is_kept = |c: char| is_printable(c) || matches!(c, '\n' | '\t');
+    if text.chars().all(is_kept) {
         return Cow::Borrowed(text);
     }
-    let spell = |c: char| if is_printable(c) { c.to_string() } else { format!("U+{:04X}", u32::from(c)) };
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_kept(c) {
+            shown.push(c);
+            continue;
+        }
+        let mut units = [0; 2];
+        for unit in c.encode_utf16(&mut units) {
+            // Writing to a String cannot fail.
+            let _ = write!(shown, "\\u{unit:04x}");
+        }
+    }
+    Cow::Owned(shown)
+}
+
+fn escape(text: &str, is_kept: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if text.chars().all(&is_kept) {
+        return Cow::Borrowed(text);
+    }
+    let spell = |c: char| if is_kept(c) { c.to_string() } else { format!("U+{:04X}", u32::from(c)) };
     Cow::Owned(text.chars().map(spell).collect())
 }
 
-/// Tab to carriage return, and every general category except the C ones.
+/// Every general category except the C ones, which contain the bidirectional controls, and the line and paragraph separators.
 fn is_printable(c: char) -> bool {
-    use GeneralCategory::{Control, Format, PrivateUse, Surrogate, Unassigned};
-    matches!(c, '\t'..='\r')
-        || !matches!(get_general_category(c), Control | Format | PrivateUse | Surrogate | Unassigned)
+    use GeneralCategory::{
+        Control, Format, LineSeparator, ParagraphSeparator, PrivateUse, Surrogate, Unassigned,
+    };
+    !matches!(
+        get_general_category(c),
+        Control | Format | PrivateUse | Surrogate | Unassigned | LineSeparator | ParagraphSeparator
+    )
 }
 
 /// Whether a variable, flag or setting with this name probably contains a secret.
@@ -162,16 +239,30 @@ mod tests {
     #[test]
     fn escapes_terminal_control_characters() {
         let cases = [
-            ("plain\ttext\r\n\u{B}\u{C}", "plain\ttext\r\n\u{B}\u{C}"),
+            ("plain\ttext\r\n\u{B}\u{C}", "plain\ttextU+000D\nU+000BU+000C"),
             ("\u{1B}[31mred\u{7}", "U+001B[31mredU+0007"),
             ("übung 日本 – €", "übung 日本 – €"),
             ("a\u{202E}b\u{200B}c\u{FEFF}", "aU+202EbU+200BcU+FEFF"),
             ("\u{0}\u{9F}\u{E000}\u{10FFFF}", "U+0000U+009FU+E000U+10FFFF"),
-            ("e\u{301}\u{2028}\u{A0}😀", "e\u{301}\u{2028}\u{A0}😀"),
+            ("e\u{301}\u{2028}\u{2029}\u{A0}😀", "e\u{301}U+2028U+2029\u{A0}😀"),
         ];
         for (text, shown) in cases {
             assert_eq!(terminal(text), shown);
         }
+        assert_eq!(line("a\nb\tc\u{85}\u{2066}"), "aU+000AbU+0009cU+0085U+2066");
+        assert_eq!(
+            styled("\u{1b}[1;31merror:\u{1b}[0m a\u{1b}[2Jb\u{1b}]0;x\u{7}"),
+            "\u{1b}[1;31merror:\u{1b}[0m aU+001B[2JbU+001B]0;xU+0007"
+        );
+    }
+
+    #[test]
+    fn escaped_json_has_the_same_value_and_no_controls() {
+        let text = "a\u{7f}\u{9b}\u{200e}\u{200f}\u{61c}\u{2028}\u{2029}\u{202a}\u{2069}\u{e0001}é😀";
+        let document = serde_json::json!({ "a": text }).to_string();
+        let shown = json(&document);
+        assert!(shown.chars().all(is_printable), "{shown}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap()["a"], text);
     }
 
     #[test]

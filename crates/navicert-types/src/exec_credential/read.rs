@@ -33,7 +33,9 @@ pub fn decode(bytes: &[u8]) -> Result<(ExecVersion, ExecCredential), DecodeError
         #[cfg(feature = "exec-v1alpha1")]
         ExecVersion::V1Alpha1 => super::v1alpha1::read,
     };
-    let mut decoder = Decoder::new(DecodeMode::Lenient);
+    // YAML is first converted to JSON without duplicate fields.
+    let mode = if looks_like_json { DecodeMode::LenientJson } else { DecodeMode::Lenient };
+    let mut decoder = Decoder::new(mode);
     let credential = read(&node, &mut decoder).unwrap_or_default();
     let credential = decoder.finish(credential).map_err(DecodeError::Fields)?;
     Ok((version, credential))

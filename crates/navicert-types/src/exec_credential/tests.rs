@@ -157,6 +157,25 @@ fn rejects_duplicate_status() {
     assert!(rejection(text).starts_with("status: duplicate field"));
 }
 
+// C242: as in Go, where YAML becomes JSON with the last of duplicate fields.
+#[test]
+fn null_removes_only_the_expiry_of_a_duplicate_field_in_json() {
+    let status = |text: &str| {
+        let text = format!(r#"{{"apiVersion":"client.authentication.k8s.io/v1","status":{text}}}"#);
+        decode(text.as_bytes()).map(|(_, read)| read.status.unwrap())
+    };
+    let read = status(r#"{"token":"a","token":null,"clientKeyData":null,"clientKeyData":"k"}"#).unwrap();
+    assert_eq!((read.token.expose().as_str(), read.client_key_data.expose().as_str()), ("a", "k"));
+    assert_eq!(status(r#"{"token":"a","token":"b"}"#).unwrap().token.expose(), "b");
+    let time = r#""expirationTimestamp":"2031-05-06T07:08:09Z""#;
+    let read = status(&format!(r#"{{"token":"a",{time},"expirationTimestamp":null}}"#)).unwrap();
+    assert_eq!(read.expiration_timestamp, None);
+    let error = status(r#"{"token":5,"token":"b"}"#).unwrap_err().to_string();
+    assert!(error.starts_with("status.token: expected a string"), "{error}");
+    let yaml = "apiVersion: client.authentication.k8s.io/v1\nstatus: {token: a, token: null}\n";
+    assert!(decode(yaml.as_bytes()).unwrap().1.status.unwrap().token.is_empty());
+}
+
 // C333
 #[test]
 fn zero_expiry_means_never() {

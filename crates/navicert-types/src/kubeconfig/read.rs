@@ -8,7 +8,7 @@ use super::{
 };
 use crate::decode::{Base64, Decode, DecodeMode, Decoder, Fields};
 use crate::diagnostic::{DiagnosticKind, Diagnostics};
-use crate::tree::{Node, Syntax};
+use crate::tree::{self, Node, Syntax};
 use crate::versioned::{Kind, Versions};
 
 /// Both names may be absent, and nothing else is a kubeconfig.
@@ -30,6 +30,13 @@ pub(super) fn config(bytes: &[u8]) -> Result<Kubeconfig, Diagnostics> {
         });
         marked.collect()
     })
+}
+
+/// Decodes and ignores the errors of fields.
+pub(super) fn partial(bytes: &[u8]) -> Option<Kubeconfig> {
+    let node = tree::parse(bytes, CONFIG.syntax).ok()?;
+    let kind = CONFIG.find_kind(&node).ok()?;
+    (kind.decode)(&node, &mut Decoder::new(CONFIG.mode))
 }
 
 /// Decodes strictly and keeps only the unknown-field diagnostics.

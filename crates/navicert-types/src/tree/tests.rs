@@ -458,6 +458,12 @@ fn continuation_lines_of_a_quoted_scalar_may_have_any_indentation() {
     assert_eq!((wrong.span.line, wrong.span.column), (2, 4), "{wrong}");
     // Deeper than the indentation inserted at once.
     assert!(yaml(&format!("{}a: \"x\ny\"\n", "- ".repeat(100))).is_ok());
+    // Tabs are white space here, and nowhere else.
+    let tabs = yaml("a:\n  b: \"x\n\ty\"\n  c: 'x\n \t'\n").unwrap();
+    let inner = tabs.as_mapping().unwrap().last("a").unwrap().value.as_mapping().unwrap();
+    let values = ["b", "c"].map(|key| inner.last(key).unwrap().value.as_str());
+    assert_eq!(values, [Some("x y"), Some("x ")]);
+    assert!(yaml("a:\n\tb: x\n").is_err());
     // Rejects a text that needs too many repairs.
     assert!(yaml(&format!("a: \"{}\"\n", "x\n".repeat(1_000))).is_err());
 }
@@ -523,6 +529,10 @@ fn tag_needs_white_space_after_it_and_line_no_tab_before_its_first_token() {
         "- \ta: 1\n",
         "- -\t[1]\n",
         "?\ta\n: 1\n",
+        "a: \"b\"\n  \t# c\n",
+        "a:\n\t\nb: 1\n",
+        "a: [1]\n\t\nb: 1\n",
+        "- 'a'\n \t\n- b\n",
     ] {
         assert!(yaml(text).is_err(), "{text:?}");
     }
@@ -534,6 +544,11 @@ fn tag_needs_white_space_after_it_and_line_no_tab_before_its_first_token() {
         "{\n \ta: 1}",
         "a: 'b\n \tc'\n",
         "a: &b-\t1\n",
+        "a: 'b'\t# c\n",
+        "a: {\n\t\n b: '1'\n\t# c\n}\n",
+        "a: b\n  \t# c\n",
+        "a: |\n  b\n  \t\n",
+        "a: \"b\n  \tc\"\n",
         "[?\ta]",
     ] {
         assert!(yaml(text).is_ok(), "{text:?}");
@@ -565,4 +580,32 @@ fn rejects_escapes_and_keys_of_yaml_1_2_only() {
     // JSON allows them.
     let json = parse(b"{\"a\": \"\\/\\ud83d\\ude00\"}", Syntax::JsonOrYaml).unwrap();
     assert_eq!(json.as_mapping().unwrap().last("a").unwrap().value.as_str(), Some("/\u{1f600}"));
+}
+
+/// Whether go-yaml accepts each text.
+#[test]
+fn tabs_before_empty_lines_and_comments_are_accepted_where_go_yaml_accepts_them() {
+    for (text, is_accepted) in [
+        ("a:\n- \t#x\n  b: c\n", false),
+        ("a:\n-\t#x\n", false),
+        ("a:\n- \t\n  b: c\n", false),
+        ("a:\n  ? \t#x\n    b\n  : c\n", false),
+        ("a:\n  b: \t#x\n    c: d\n", true),
+        ("a: b\n\t\nc: d\n", false),
+        ("a: b\n\t#x\nc: d\n", false),
+        ("a: b\n \t#x\nc: d\n", true),
+        ("a: b\n\t", false),
+        ("x:\n  a: b\n  \t#x\n  c: d\n", false),
+        ("x:\n  a: b\n   \t#x\n  c: d\n", true),
+        ("x:\n    a: b\n  \t#x\n    c: d\n", false),
+        ("a:\n- b\n\t#x\n- c\n", false),
+        ("a:\n- b\n \t#x\n- c\n", true),
+        ("a:\n  - b\n  \t#x\n  - c\n", false),
+        ("a: \"b\"\n\t#x\nc: d\n", false),
+        ("a: |\n  b\n\t#x\nc: d\n", false),
+        ("x: {a: b\n\t#x\n, c: d}\n", false),
+        ("x: [b\n\t]\n", false),
+    ] {
+        assert_eq!(yaml(text).is_ok(), is_accepted, "{text:?}: {:?}", yaml(text).err());
+    }
 }

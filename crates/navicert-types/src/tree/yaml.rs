@@ -31,6 +31,7 @@ pub(super) fn parse(bytes: &[u8], limits: ParseLimits) -> Result<Node, Diagnosti
 }
 
 const TAB: &str = "tab is not allowed as indentation";
+const TAB_LINE: &str = "tab is not allowed at the beginning of the empty line or comment before this";
 
 /// Why parsing failed.
 enum ReadError {
@@ -72,6 +73,10 @@ fn read(lenient: &LenientText<'_>, limits: ParseLimits) -> Result<Node, ReadErro
         match event {
             // Later documents are not even looked at.
             Event::DocumentEnd | Event::StreamEnd => {
+                if let Some(token) = leniency::token_after_tab(text, written.start) {
+                    let span = lenient.original_span(token);
+                    return Err(syntax_error(span, TAB_LINE).with_hint("use spaces").into());
+                }
                 if has_properties {
                     leniency::reject_yaml_1_2_properties(text, written.start)
                         .map_err(|(span, message)| syntax_error(lenient.original_span(span), message))?;

@@ -45,8 +45,8 @@ impl<'t> LenientText<'t> {
         let Some(at) = marker.byte_offset().filter(|_| self.edits.len() < MAX_EDITS) else { return false };
         let Some((before, after)) = self.text.split_at_checked(at) else { return false };
         let edit = match error.kind() {
-            // Indentation of a quoted scalar's continuation lines is folded and does not matter.
-            ErrorKind::InvalidQuotedScalarIndent => {
+            // Indentation of a quoted scalar's continuation lines is folded and does not matter, tabs included.
+            ErrorKind::InvalidQuotedScalarIndent | ErrorKind::TabInIndentation => {
                 let at = before.rfind(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']).map_or(0, |at| at + 1);
                 let at = (at..=before.len()).find(|at| before.is_char_boundary(*at)).unwrap_or(at);
                 Edit { at, line: marker.line(), inserted: INSERTED_INDENT }
@@ -150,12 +150,105 @@ pub(super) fn reject_yaml_1_2_escapes(
 /// Whether a tab precedes this token where go-yaml counts white space as indentation: at the beginning of a line, and after the `-`
 /// and `?` of block collections.
 pub(super) fn is_indented_by_tab(text: &str, start: usize) -> bool {
-    let before = text.get(..start).unwrap_or_default();
-    let rest = before.trim_end_matches([' ', '\t']);
-    let indentation = before.get(rest.len()..).unwrap_or_default();
+    let (rest, indentation) = split_white_space(text, start);
+    let begins_line = rest.is_empty() || rest.ends_with(['\n', '\r']);
+    (begins_line && indentation.contains('\t')) || follows_indicator_and_tab(text, start)
+}
+
+/// Whether there is white space with a tab between this token and a `-` or `?` of a block collection.
+fn follows_indicator_and_tab(text: &str, start: usize) -> bool {
+    let (rest, white_space) = split_white_space(text, start);
     let is_blank = |text: &str| text.is_empty() || text.ends_with([' ', '\t', '\n', '\r']);
-    let follows_indicator = || rest.strip_suffix(['-', '?']).is_some_and(is_blank);
-    indentation.contains('\t') && (rest.is_empty() || rest.ends_with(['\n', '\r']) || follows_indicator())
+    white_space.contains('\t') && rest.strip_suffix(['-', '?']).is_some_and(is_blank)
+}
+
+/// The text before this offset, without and with only the white space at its end.
+fn split_white_space(text: &str, end: usize) -> (&str, &str) {
+    let before = text.get(..end).unwrap_or_default();
+    before.split_at(before.trim_end_matches([' ', '\t']).len())
+}
+
+/// Finds the token after white space, an empty line or a comment with a tab where go-yaml rejects it.
+pub(super) fn token_after_tab(text: &str, end: usize) -> Option<Span> {
+    if !text.contains('\t') {
+        return None;
+    }
+    let (mut flow_depth, mut previous_end, mut previous) = (0_usize, 0, Previous::BlockScalar { indent: 0 });
+    // Columns of the open block collections.
+    let mut columns = Vec::new();
+    for token in Scanner::new(StrInput::new(text)).map_while(Result::ok) {
+        let span = super::span(token.span().start, token.span().end);
+        let gap = text.get(previous_end..span.start).unwrap_or_default();
+        let is_comment = matches!(token.token_type(), TokenType::Comment(_));
+        if previous.rejects_tab_in(gap, flow_depth > 0, columns.last().copied())
+            || (is_comment && flow_depth == 0 && follows_indicator_and_tab(text, span.start))
+        {
+            return Some(span);
+        }
+        if span.start >= end {
+            break;
+        }
+        match token.token_type() {
+            TokenType::FlowSequenceStart | TokenType::FlowMappingStart => flow_depth += 1,
+            TokenType::FlowSequenceEnd | TokenType::FlowMappingEnd => {
+                flow_depth = flow_depth.saturating_sub(1);
+            }
+            TokenType::BlockMappingStart | TokenType::BlockSequenceStart => {
+                columns.push(span.column.saturating_sub(1));
+            }
+            TokenType::BlockEnd => {
+                columns.pop();
+            }
+            _ => {}
+        }
+        previous_end = previous_end.max(span.end);
+        previous = Previous::after(token.token_type(), span).unwrap_or(previous);
+    }
+    None
+}
+
+/// What precedes white space decides where go-yaml accepts tabs in it.
+#[derive(Clone, Copy)]
+enum Previous {
+    /// A tab must be to the right of the column of the collection.
+    PlainScalar,
+    /// A tab must be to the right of the indentation of the text.
+    BlockScalar { indent: usize },
+    /// No tab at the beginning of a line.
+    Other,
+}
+
+impl Previous {
+    /// `None` for tokens that have no text of their own.
+    fn after(token: &TokenType<'_>, span: Span) -> Option<Self> {
+        match token {
+            TokenType::Key
+            | TokenType::BlockMappingStart
+            | TokenType::BlockSequenceStart
+            | TokenType::BlockEnd => None,
+            TokenType::Scalar(ScalarStyle::Plain, _) => Some(Previous::PlainScalar),
+            TokenType::Scalar(ScalarStyle::Literal | ScalarStyle::Folded, _) => {
+                Some(Previous::BlockScalar { indent: span.column.saturating_sub(1) })
+            }
+            _ => Some(Previous::Other),
+        }
+    }
+
+    fn rejects_tab_in(self, gap: &str, is_flow: bool, column: Option<usize>) -> bool {
+        // The number of spaces before a tab at the beginning of a line.
+        let tab = |line: &str| {
+            let rest = line.trim_start_matches(' ');
+            rest.starts_with('\t').then(|| line.len() - rest.len())
+        };
+        let lines = gap.split('\n');
+        match self {
+            Previous::PlainScalar => {
+                lines.skip(1).filter_map(tab).any(|at| column.is_some_and(|column| at <= column))
+            }
+            Previous::BlockScalar { indent } => lines.filter_map(tab).any(|at| at < indent),
+            Previous::Other => !is_flow && lines.skip(1).any(|line| tab(line).is_some()),
+        }
+    }
 }
 
 /// Anchors have the names that YAML 1.1 allows (what may follow one without a space is not judged), and tags are followed by
