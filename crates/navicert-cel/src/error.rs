@@ -131,7 +131,7 @@ pub enum Misuse {
     NotText,
     /// A field of a message literal with a value of another type.
     FieldType,
-    /// `google.protobuf.Timestamp` with nanoseconds out of range.
+    /// `google.protobuf.Timestamp` or `Duration` with nanoseconds out of range.
     Nanoseconds,
     /// A message literal without a value.
     MessageValue,

@@ -1,4 +1,4 @@
-//! Values of the Kubernetes types, which have no structure visible to expressions.
+//! Values without structure visible to expressions: those of the Kubernetes types, and the empty message.
 
 use crate::library::kubernetes::cidr::Cidr;
 use crate::library::kubernetes::format::NamedFormat;
@@ -14,7 +14,7 @@ const UUID_SIZE: u64 = 70;
 const BYTE_SIZE: u64 = 84;
 const DATE_SIZE: u64 = 71;
 
-/// A value of one of the Kubernetes types.
+/// A value of one of the Kubernetes types, or the empty message.
 #[derive(Debug, Clone)]
 pub enum Opaque {
     /// `kubernetes.Quantity`
@@ -31,6 +31,8 @@ pub enum Opaque {
     Format(NamedFormat),
     /// `kubernetes.Semver`
     Semver(Box<Version>),
+    /// `google.protobuf.Empty`
+    Empty,
 }
 
 impl Opaque {
@@ -43,6 +45,7 @@ impl Opaque {
             Opaque::Cidr(_) => "net.CIDR",
             Opaque::Format(_) => "kubernetes.NamedFormat",
             Opaque::Semver(_) => "kubernetes.Semver",
+            Opaque::Empty => "google.protobuf.Empty",
         }
     }
 
@@ -55,6 +58,7 @@ impl Opaque {
             (Opaque::Cidr(left), Opaque::Cidr(right)) => left == right,
             (Opaque::Format(left), Opaque::Format(right)) => left == right,
             (Opaque::Semver(left), Opaque::Semver(right)) => left == right,
+            (Opaque::Empty, Opaque::Empty) => true,
             _ => false,
         }
     }
@@ -99,7 +103,7 @@ impl Opaque {
 
     /// Whether `string()` supports the value.
     pub(crate) fn has_text(&self) -> bool {
-        !matches!(self, Opaque::Format(_))
+        !matches!(self, Opaque::Format(_) | Opaque::Empty)
     }
 }
 
@@ -112,6 +116,7 @@ impl fmt::Display for Opaque {
             Opaque::Cidr(network) => write!(out, "{network}"),
             Opaque::Format(format) => out.write_str(format.name()),
             Opaque::Semver(version) => write!(out, "{version}"),
+            Opaque::Empty => Ok(()),
         }
     }
 }

@@ -213,6 +213,7 @@ impl<'t> Planner<'t> {
                     let value = Value::Type(type_value_name(name).into());
                     Some(self.constant(value, node))
                 }
+                Reference::NullValue => Some(self.constant(Value::Int(0), node)),
                 _ => None,
             };
         }
@@ -231,6 +232,9 @@ impl<'t> Planner<'t> {
             if scope.type_names.contains_key(&*candidate) {
                 let value = Value::Type(type_value_name(&candidate).into());
                 return Some(self.push_type(value, node));
+            }
+            if *candidate == *functions::messages::NULL_VALUE {
+                return Some(self.push_type(Value::Int(0), node));
             }
         }
         None

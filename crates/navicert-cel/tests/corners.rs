@@ -213,6 +213,35 @@ fn only_some_types_have_a_value() {
 }
 
 #[test]
+fn empty_message_is_a_value_and_null_value_an_int() {
+    let message = answer("google.protobuf.Empty{}");
+    assert_eq!((&message["ok"], &message["type"]), (&json!(true), &json!("google.protobuf.Empty")));
+    assert_eq!(message.get("value"), None);
+    for (expr, value) in [
+        ("google.protobuf.Empty{} == google.protobuf.Empty{}", json!(true)),
+        ("dyn(google.protobuf.Empty{}) == dyn({})", json!(false)),
+        ("type(google.protobuf.Empty{}) == google.protobuf.Empty", json!(true)),
+        ("[google.protobuf.Empty{}]", json!([null])),
+        ("optional.ofNonZeroValue(google.protobuf.Empty{}).hasValue()", json!(false)),
+        ("google.protobuf.NullValue.NULL_VALUE", json!(0)),
+        (".google.protobuf.NullValue.NULL_VALUE + 1", json!(1)),
+        ("google.protobuf.Value{null_value: google.protobuf.NullValue.NULL_VALUE}", Value::Null),
+    ] {
+        assert_eq!(answer(expr)["value"], value, "{expr}");
+    }
+    for expr in [
+        "google.protobuf.Empty{a: 1}",
+        "google.protobuf.Empty{}.a",
+        "google.protobuf.NullValue",
+        "google.protobuf.NullValue.NULL_VALUE == null",
+        "google.protobuf.NullValue.OTHER",
+        "[1].map(google, google.protobuf.NullValue.NULL_VALUE)",
+    ] {
+        assert_eq!(answer(expr)["compiled"], json!(false), "{expr}");
+    }
+}
+
+#[test]
 fn float_value_has_single_precision() {
     for (expr, value) in [
         ("google.protobuf.FloatValue{value: 0.1}", json!(0.100_000_001_490_116_12)),
@@ -261,6 +290,10 @@ fn fields_of_messages_have_their_types() {
         ("google.protobuf.Value{bool_value: true, string_value: 'a'}", json!("a")),
         ("google.protobuf.Timestamp{nanos: -1}", json!("1969-12-31T23:59:59.999999999Z")),
         ("google.protobuf.ListValue{values: [1]}.size()", json!(1)),
+        ("google.protobuf.Duration{seconds: 9223372036, nanos: -1}", json!("9223372035.999999999s")),
+        ("google.protobuf.Duration{seconds: 9007199254740993}", json!("9223372036.854775807s")),
+        ("google.protobuf.Duration{seconds: 9223372037, nanos: -1000000000}", json!("9223372036.854775807s")),
+        ("google.protobuf.Duration{seconds: -9007199254740993}", json!("-9223372036.854775808s")),
     ] {
         assert_eq!(answer(expr)["value"], value, "{expr}");
     }
@@ -272,6 +305,10 @@ fn fields_of_messages_have_their_types() {
         "google.protobuf.Value{string_value: dyn(1)}",
         "google.protobuf.Timestamp{seconds: dyn('a')}",
         "google.protobuf.Timestamp{nanos: 2147483648}",
+        "google.protobuf.Duration{nanos: 2147483648}",
+        // S65: outside the years 1 to 9999.
+        "google.protobuf.Timestamp{seconds: 253402300800}",
+        "google.protobuf.Timestamp{seconds: -62135596801}",
     ] {
         assert_eq!((&answer(expr)["compiled"], &answer(expr)["ok"]), (&json!(true), &json!(false)), "{expr}");
     }

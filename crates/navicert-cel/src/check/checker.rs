@@ -3,6 +3,7 @@
 use super::environment::Scope;
 use super::types::{self, BOOL, DYN, ERROR, INT, Type, TypeId, Workspace};
 use crate::diagnostic::{Diagnostic, in_order};
+use crate::functions::messages::NULL_VALUE;
 use crate::syntax::ast::{Node, NodeId, Run, Text, Tree};
 
 mod aggregate;
@@ -18,6 +19,8 @@ pub(crate) enum Reference {
     Local(u32),
     /// The name of a type.
     TypeName(Box<str>),
+    /// The constant `google.protobuf.NullValue.NULL_VALUE`.
+    NullValue,
     /// A function; `overload` is set only if exactly one overload applies.
     Function {
         function: u32,
@@ -155,6 +158,10 @@ impl<'t> Checker<'_, 't> {
             if let Some(&declared) = self.scope.type_names.get(&*candidate) {
                 self.set_reference(id, Reference::TypeName(candidate.into()));
                 return Some(declared);
+            }
+            if &*candidate == NULL_VALUE {
+                self.set_reference(id, Reference::NullValue);
+                return Some(INT);
             }
         }
         None

@@ -5,6 +5,7 @@ use crate::error::Misuse;
 use crate::fault::Cause;
 use crate::instant::Timestamp;
 use crate::kubernetes::USER_TYPE;
+use crate::opaque::Opaque;
 use crate::value::{Arena, List, Map, Pairs, ValueRef};
 
 /// Name, fields with their types, and the type of a literal.
@@ -41,6 +42,9 @@ pub(crate) const MESSAGES: &[Message] = &[
     ("google.protobuf.Empty", &[], "google.protobuf.Empty"),
 ];
 
+/// The constant of the only well-known enumeration; it is an int.
+pub(crate) const NULL_VALUE: &str = "google.protobuf.NullValue.NULL_VALUE";
+
 /// The type name that a type value displays.
 pub(crate) fn value_type(name: &str) -> &str {
     name
@@ -73,19 +77,17 @@ pub(crate) fn build<'a>(
     let short = name.strip_prefix("google.protobuf.").unwrap_or(name);
     match short {
         "Timestamp" => {
-            let nanos = i32::try_from(int("nanos")?).map_err(|_| Cause::Misuse(Misuse::Nanoseconds))?;
+            let nanos = nanos(int("nanos")?)?;
             let carry = i64::from(nanos.div_euclid(1_000_000_000));
             let below = nanos.rem_euclid(1_000_000_000).unsigned_abs();
             let seconds = int("seconds")?.checked_add(carry).ok_or(Cause::TimestampOverflow)?;
             Timestamp::new(seconds, below).map(ValueRef::Timestamp).ok_or(Cause::TimestampOverflow)
         }
         "Duration" => {
-            let (seconds, nanos) = (int("seconds")?, int("nanos")?);
-            seconds
-                .checked_mul(1_000_000_000)
-                .and_then(|total| total.checked_add(nanos))
-                .map(ValueRef::Duration)
-                .ok_or(Cause::IntOverflow)
+            let (seconds, nanos) = (int("seconds")?, i64::from(nanos(int("nanos")?)?));
+            let total = seconds.checked_mul(1_000_000_000).and_then(|total| total.checked_add(nanos));
+            // Kubernetes takes the longest duration for one that is too long.
+            Ok(ValueRef::Duration(total.unwrap_or(if seconds < 0 { i64::MIN } else { i64::MAX })))
         }
         "BoolValue" => value(ValueRef::Bool(false)),
         "BytesValue" => value(ValueRef::Bytes(&[])),
@@ -127,9 +129,15 @@ pub(crate) fn build<'a>(
             ) => Ok(*val),
             Some(_) => Err(FIELD_TYPE),
         },
+        "Empty" => arena.opaque(Opaque::Empty).map(ValueRef::Opaque).ok_or(ARENA_FULL),
         USER_TYPE => Err(Cause::Misuse(Misuse::UserLiteral)),
         _ => Err(Cause::Misuse(Misuse::MessageValue)),
     }
+}
+
+/// The field `nanos` of a timestamp or a duration, which has 32 bits.
+fn nanos<'a>(value: i64) -> Result<i32, Cause<'a>> {
+    i32::try_from(value).map_err(|_| Cause::Misuse(Misuse::Nanoseconds))
 }
 
 /// The nearest number of single precision, or infinity.

@@ -2,6 +2,7 @@
 
 use crate::instant::Timestamp;
 use crate::number::DoubleText;
+use crate::opaque::Opaque;
 use crate::value::{Map, ValueRef};
 use serde_json::{Map as JsonMap, Value as Json, json};
 
@@ -104,6 +105,7 @@ fn plain_text(val: &ValueRef<'_>) -> String {
         ValueRef::Duration(nanoseconds) => units(*nanoseconds),
         ValueRef::Optional(Some(content)) => plain_text(content),
         ValueRef::Optional(None) => "<nil>".to_owned(),
+        ValueRef::Opaque(Opaque::Empty) => String::new(),
         other => match nested(other) {
             Json::String(text) => text,
             json => json.to_string(),

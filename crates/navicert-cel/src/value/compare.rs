@@ -54,6 +54,7 @@ pub(crate) fn equal_or_error(left: ValueRef<'_>, right: ValueRef<'_>) -> Option<
         (ValueRef::Claims(_), ValueRef::Claims(_)) | (ValueRef::Object(_), ValueRef::Object(_)) => {
             Some(equal(left, right))
         }
+        (ValueRef::Opaque(Opaque::Empty), _) => Some(false),
         (ValueRef::Opaque(_) | ValueRef::Claims(_) | ValueRef::Object(_), _) => None,
         (ValueRef::Optional(Some(left)), ValueRef::Optional(Some(right))) => equal_or_error(*left, *right),
         (ValueRef::List(left), ValueRef::List(right)) => {

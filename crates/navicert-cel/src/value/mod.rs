@@ -93,7 +93,7 @@ impl<'a> ValueRef<'a> {
     /// Whether the value is the zero value of its type: `0`, `""`, `[]`, `null`…
     pub fn is_zero(&self) -> bool {
         match *self {
-            ValueRef::Null => true,
+            ValueRef::Null | ValueRef::Opaque(Opaque::Empty) => true,
             ValueRef::Bool(value) => !value,
             ValueRef::Int(value) => value == 0,
             ValueRef::Uint(value) => value == 0,

@@ -65,7 +65,8 @@ fn symbol(value: f64) -> Option<&'static str> {
 /// `%f` of Kubernetes: `1,234.50`.
 ///
 /// Go's printer stores the minimum number of fraction digits in one byte: from precision 256 on, trailing zeros are
-/// written only up to the precision modulo 256.
+/// written only up to the precision modulo 256. It stores the maximum in a signed number of two bytes: if that is
+/// negative, the shortest digits that identify the number are written.
 pub(super) fn grouped(out: &mut dyn Write, value: f64, precision: u64) -> fmt::Result {
     if precision >= PRECISION_LIMIT {
         return out.write_str(UNREADABLE);
@@ -73,8 +74,13 @@ pub(super) fn grouped(out: &mut dyn Write, value: f64, precision: u64) -> fmt::R
     if let Some(symbol) = symbol(value) {
         return out.write_str(symbol);
     }
-    let places = usize::try_from(precision).unwrap_or(FRACTION_LIMIT).min(FRACTION_LIMIT);
-    let digits = Digits::from_display(format_args!("{:.places$}", value.abs()));
+    let max_places = usize::try_from(precision % 65_536).unwrap_or(FRACTION_LIMIT);
+    let digits = if max_places < 32_768 {
+        let places = max_places.min(FRACTION_LIMIT);
+        Digits::from_display(format_args!("{:.places$}", value.abs()))
+    } else {
+        Digits::from_display(format_args!("{}", value.abs()))
+    };
     let (whole, fraction) = digits.as_str().split_once('.').unwrap_or((digits.as_str(), ""));
     if value < 0.0 {
         out.write_char('-')?;
@@ -96,7 +102,8 @@ pub(super) fn grouped(out: &mut dyn Write, value: f64, precision: u64) -> fmt::R
     (written.len()..significant).try_for_each(|_| out.write_char('0'))
 }
 
-/// `%e` of Kubernetes: `1.052033×10⁰³`, always with six digits; the precision is the minimum width.
+/// `%e` of Kubernetes: `1.052033×10⁰³`, always with six digits; the precision is the minimum width, which Go's printer
+/// stores in two bytes.
 pub(super) fn superscript(out: &mut dyn Write, value: f64, precision: u64) -> fmt::Result {
     if precision >= PRECISION_LIMIT {
         return out.write_str(UNREADABLE);
@@ -112,7 +119,7 @@ pub(super) fn superscript(out: &mut dyn Write, value: f64, precision: u64) -> fm
         digits.as_str().chars().try_for_each(|digit| text.write_char(raised(digit)))?;
     }
     let width = u64::try_from(text.as_str().chars().count()).unwrap_or(u64::MAX);
-    (width..precision).try_for_each(|_| out.write_char(' '))?;
+    (width..precision % 65_536).try_for_each(|_| out.write_char(' '))?;
     out.write_str(text.as_str())
 }
 
