@@ -47,6 +47,7 @@ pub struct Command {
     inherited: Environment,
     dropped: Vec<OsString>,
     extra: Vec<(OsString, OsString)>,
+    protocol: Vec<(OsString, OsString)>,
     pub(crate) stdin: Stdin,
     settings: Vec<(String, String)>,
     setting_names: Vec<String>,
@@ -72,6 +73,7 @@ impl Command {
             inherited,
             dropped: Vec::new(),
             extra: Vec::new(),
+            protocol: Vec::new(),
             settings: Vec::new(),
             setting_names: Vec::new(),
             stdin: Stdin::Null,
@@ -93,11 +95,21 @@ impl Command {
         self
     }
 
-    /// Sets a variable in addition to the inherited ones; the last value of a name wins.
-    // C303, I92
+    /// Sets a variable in addition to the inherited ones, because a configuration says so; the last value of a name wins.
+    /// An allowlist entry must name it in `envNames`.
+    // C303, I92, C741
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.extra.push((name.into(), value.into()));
+        self
+    }
+
+    /// Sets a variable of the plugin's protocol. It wins over every other value of the name, and policies do not decide
+    /// about it.
+    // C303
+    #[must_use]
+    pub fn protocol_env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.protocol.push((name.into(), value.into()));
         self
     }
 
@@ -210,7 +222,7 @@ impl Command {
         &self.setting_names
     }
 
-    /// The names of the variables set in addition to the inherited ones, in order.
+    /// The names of the variables that a configuration sets in addition to the inherited ones, in order.
     pub fn extra_names(&self) -> impl Iterator<Item = &OsStr> {
         self.extra.iter().map(|(name, _)| name.as_os_str())
     }
@@ -233,7 +245,8 @@ impl Command {
     pub(crate) fn environment(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
         let kept =
             self.inherited.iter().filter(|(name, _)| !self.dropped.iter().any(|gone| same_name(gone, name)));
-        kept.chain(self.extra.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str())))
+        let added = self.extra.iter().chain(&self.protocol);
+        kept.chain(added.map(|(name, value)| (name.as_os_str(), value.as_os_str())))
     }
 
     /// The `PATH` to search for a bare name: the inherited one, never one of the extra variables.
@@ -255,7 +268,7 @@ impl Command {
         if self.args.iter().any(|argument| has_nul(argument)) {
             return Err(MalformedCommand::NulInArgument);
         }
-        for (name, value) in &self.extra {
+        for (name, value) in self.extra.iter().chain(&self.protocol) {
             let shown = || name.to_string_lossy().into_owned();
             if name.is_empty() || has_nul(name) || name.as_encoded_bytes().contains(&b'=') {
                 return Err(MalformedCommand::VariableName { name: shown() });
@@ -276,6 +289,7 @@ impl fmt::Debug for Command {
             .field("inherited", &self.inherited)
             .field("dropped", &self.dropped)
             .field("extra", &self.extra_names().collect::<Vec<_>>())
+            .field("protocol", &self.protocol.iter().map(|(name, _)| name).collect::<Vec<_>>())
             .field("stdin", &self.stdin)
             .field("stdout_cap", &self.stdout_cap)
             .field("stderr", &self.stderr)
@@ -408,6 +422,14 @@ mod tests {
     }
 
     #[test]
+    fn protocol_variable_wins_over_all_others() {
+        // C303
+        let command = Command::new("p", base()).protocol_env("HOME", "ours").env("HOME", "theirs");
+        assert_eq!(command.variable("HOME"), Some("ours".as_ref()));
+        assert_eq!(command.extra_names().collect::<Vec<_>>(), ["HOME"]);
+    }
+
+    #[test]
     fn drop_env_removes_only_inherited_variables() {
         // C304: dropped before the extra variables are applied.
         let command =
@@ -430,6 +452,7 @@ mod tests {
         let command = Command::new("plugin", inherited)
             .args(["--token", "canary-b"])
             .env("EXTRA", "canary-c")
+            .protocol_env("INFO", "canary-e")
             .stdin(Stdin::Bytes(Secret::from(b"canary-d".to_vec())));
         for shown in [format!("{command:?}"), format!("{command:#?}")] {
             assert!(!shown.contains("canary") && !shown.contains("--token"), "{shown}");
@@ -447,6 +470,7 @@ mod tests {
             (new().args(["a\0b"]), "an argument contains a NUL byte"),
             (new().env("", "x"), "invalid environment variable name ``"),
             (new().env("LD_PRELOAD=/x", ""), "invalid environment variable name `LD_PRELOAD=/x`"),
+            (new().protocol_env("A=", "x"), "invalid environment variable name `A=`"),
             (new().env("A", "b\0c"), "environment variable `A` contains a NUL byte"),
         ];
         for (command, message) in cases {

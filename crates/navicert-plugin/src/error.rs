@@ -166,15 +166,10 @@ pub enum PolicyDenial {
         path: String,
     },
 
-    /// The program is listed, but the variable could make it load other code.
+    /// The program is listed, but its entry does not name all variables that the configuration sets.
     // C741
-    #[error("plugin path {} is in the credential plugin allowlist, but may not be given the environment variable `{name}`", GoQuoted(.path))]
-    Variable {
-        /// The resolved path.
-        path: String,
-        /// The variable's name.
-        name: String,
-    },
+    #[error("{0}")]
+    Variables(Box<DeniedVariables>),
 
     /// The program is listed with another digest.
     #[error("plugin path {} is in the credential plugin allowlist, but the file's sha256 is {actual}", GoQuoted(.path))]
@@ -185,6 +180,21 @@ pub enum PolicyDenial {
         actual: crate::policy::Sha256Digest,
     },
 
+    /// The program has the listed digest, but another one could run in its place.
+    // C743
+    #[error(
+        "plugin path {} has the sha256 of the credential plugin allowlist, but its interpreter opens it again by its path, \
+         where others than root can replace it (they can change {}); move it to a directory that only root can change, \
+         or remove `sha256` from the entry",
+        GoQuoted(.path), GoQuoted(.replaceable)
+    )]
+    Replaceable {
+        /// The resolved path.
+        path: String,
+        /// The file or directory on the way to it that others than root can change.
+        replaceable: String,
+    },
+
     /// The program is listed with a digest, and the file cannot be read.
     #[error("plugin path {} cannot be read to compare its sha256 with the credential plugin allowlist", GoQuoted(.path))]
     Unreadable {
@@ -193,6 +203,39 @@ pub enum PolicyDenial {
         /// I/O error reported by the operating system.
         source: Arc<io::Error>,
     },
+}
+
+impl PolicyDenial {
+    /// The line to write in the allowlist entry, if one line would allow the command.
+    pub fn line_to_write(&self) -> Option<String> {
+        match self {
+            PolicyDenial::Variables(denied) => Some(EnvNames(&denied.allowed, &denied.names).to_string()),
+            PolicyDenial::Digest { actual, .. } => Some(format!("sha256: {actual}")),
+            _ => None,
+        }
+    }
+}
+
+/// Variables of a configuration that an allowlist entry does not name.
+// C741
+#[derive(Clone, Debug, Error)]
+#[error(
+    "plugin path {} is in the credential plugin allowlist, but its entry does not allow the environment variable{} {}; \
+     to let every kubeconfig set {}, write in the entry `command: {entry}`{}: {}",
+    GoQuoted(.path), if .names.len() == 1 { "" } else { "s" }, Names(.names),
+    if .names.len() == 1 { "it" } else { "them" }, InFile(.file.as_deref()), EnvNames(.allowed, .names)
+)]
+pub struct DeniedVariables {
+    /// The resolved path.
+    pub path: String,
+    /// The denied names, each once.
+    pub names: Vec<String>,
+    /// The entry's command.
+    pub entry: String,
+    /// The names that the entry allows.
+    pub allowed: Vec<String>,
+    /// The file of the allowlist, if it was read from one.
+    pub file: Option<String>,
 }
 
 /// An invalid policy. Messages are client-go's.
@@ -224,6 +267,14 @@ pub enum PolicyError {
         written: String,
         /// The cleaned form.
         cleaned: String,
+    },
+    /// An entry allows a variable whose name is empty or contains `=` or NUL.
+    #[error("invalid environment variable name {} in `envNames` of allowlist entry #{entry}", GoQuoted(.name))]
+    VariableName {
+        /// The number of the entry, from 1.
+        entry: usize,
+        /// The name.
+        name: String,
     },
     /// A digest that is not 64 hexadecimal digits.
     #[error("`{0}` is not a sha256 digest: expected 64 hexadecimal digits")]
@@ -368,6 +419,40 @@ impl fmt::Display for GoQuoted<'_> {
             }
         }
         f.write_str("\"")
+    }
+}
+
+/// Names for a message: `A`, `B`.
+struct Names<'a>(&'a [String]);
+
+impl fmt::Display for Names<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, name) in self.0.iter().enumerate() {
+            write!(f, "{}`{}`", if index == 0 { "" } else { ", " }, name.escape_debug())?;
+        }
+        Ok(())
+    }
+}
+
+/// The file of an allowlist, if it is known.
+struct InFile<'a>(Option<&'a str>);
+
+impl fmt::Display for InFile<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |path| write!(f, " of {}", GoQuoted(path)))
+    }
+}
+
+/// The line of an allowlist entry that allows both lists of names. Quoted names are valid YAML, whatever they contain.
+struct EnvNames<'a>(&'a [String], &'a [String]);
+
+impl fmt::Display for EnvNames<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("envNames: [")?;
+        for (index, name) in self.0.iter().chain(self.1).enumerate() {
+            write!(f, "{}{}", if index == 0 { "" } else { ", " }, GoQuoted(name))?;
+        }
+        f.write_str("]")
     }
 }
 

@@ -23,6 +23,8 @@ pub mod error;
 pub mod expiring_cache;
 pub mod foreground;
 pub mod policy;
+#[cfg(unix)]
+pub mod private_socket;
 pub mod process;
 pub mod repeated_stderr;
 pub mod resolve;
@@ -46,7 +48,9 @@ use unix as platform;
 pub use backoff::{Backoff, BackoffSettings};
 pub use command::{Command, Environment, ProcessGroup, Stderr, StderrReceiver, Stdin, StdoutReceiver};
 pub use completion::{JoinError, Waiter, detach};
-pub use error::{MalformedCommand, PermitError, PolicyDenial, PolicyError, ResolveError, RunError};
+pub use error::{
+    DeniedVariables, MalformedCommand, PermitError, PolicyDenial, PolicyError, ResolveError, RunError,
+};
 pub use expiring_cache::{CacheHit, ExpiringCache, Generation};
 pub use policy::{Allowlist, AllowlistEntry, Permitted, Policy, Sha256Digest};
 pub use process::ProcessRunner;

@@ -14,8 +14,8 @@ pub use candidate::Permitted;
 pub(crate) use candidate::Program;
 pub use digest::Sha256Digest;
 
-use crate::command::{Command, same_name};
-use crate::error::{PermitError, PolicyDenial, PolicyError};
+use crate::command::Command;
+use crate::error::{DeniedVariables, PermitError, PolicyDenial, PolicyError};
 use crate::resolve::{clean, has_separator, resolve};
 use candidate::Candidate;
 
@@ -58,6 +58,17 @@ impl Policy {
             ("Allowlist", None) => Err(PolicyError::NoAllowlist),
             ("Allowlist", Some(entries)) => Ok(Policy::Allowlist(Allowlist::new(entries)?)),
             _ => Err(PolicyError::UnknownPolicy(policy.to_owned())),
+        }
+    }
+
+    /// Names the file that the policy was read from, for messages that say what to change.
+    #[must_use]
+    pub fn with_file(self, path: &Path) -> Self {
+        match self {
+            Policy::Allowlist(allowlist) => {
+                Policy::Allowlist(Allowlist { file: Some(path.to_path_buf()), ..allowlist })
+            }
+            other => other,
         }
     }
 
@@ -155,13 +166,16 @@ pub struct Allowlist {
     /// a new program with the same name earlier in `PATH` does not exclude the first one.
     // C731
     found: Mutex<BTreeSet<(usize, PathBuf)>>,
+    /// The file that the list was read from.
+    file: Option<PathBuf>,
 }
 
 impl Allowlist {
     /// Creates a list.
     ///
     /// # Errors
-    /// [`PolicyError`] for an empty list, an entry without a command, or a command not in its cleaned form.
+    /// [`PolicyError`] for an empty list, an entry without a command, a command not in its cleaned form, or a variable
+    /// name that no environment can have.
     // C720
     pub fn new(entries: Vec<AllowlistEntry>) -> Result<Self, PolicyError> {
         if entries.is_empty() {
@@ -179,8 +193,12 @@ impl Allowlist {
                     cleaned: shown(&cleaned),
                 });
             }
+            if let Some(name) = entry.env_names.iter().find(|name| !is_variable_name(name)) {
+                let (entry, name) = (index.saturating_add(1), name.to_string_lossy().into_owned());
+                return Err(PolicyError::VariableName { entry, name });
+            }
         }
-        Ok(Allowlist { entries, found: Mutex::default() })
+        Ok(Allowlist { entries, found: Mutex::default(), file: None })
     }
 
     /// The entries in order.
@@ -193,7 +211,7 @@ impl Allowlist {
     fn check(&self, command: &Command, candidate: &Candidate<'_>) -> Result<(), PermitError> {
         let mut first_denial = None;
         for entry in self.entries_naming(command, candidate)? {
-            match entry.check(command, candidate) {
+            match entry.check(command, candidate, self.file.as_deref()) {
                 Ok(()) => return Ok(()),
                 Err(error) => first_denial = first_denial.or(Some(error)),
             }
@@ -250,7 +268,7 @@ impl Allowlist {
 /// A clone starts without remembered paths: it belongs to another authenticator.
 impl Clone for Allowlist {
     fn clone(&self) -> Self {
-        Allowlist { entries: self.entries.clone(), found: Mutex::default() }
+        Allowlist { entries: self.entries.clone(), found: Mutex::default(), file: self.file.clone() }
     }
 }
 
@@ -297,7 +315,8 @@ impl AllowlistEntry {
         self
     }
 
-    /// Allows these variables although they can make a program load other code.
+    /// Allows a configuration to set these variables, and no others: any variable may make some program load code or
+    /// connect elsewhere. Names are compared exactly.
     // C741
     #[must_use]
     pub fn env_names<N: Into<OsString>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
@@ -335,16 +354,16 @@ impl AllowlistEntry {
     }
 
     /// Checks all conditions except the name: cheap ones first, the digest last.
-    fn check(&self, command: &Command, candidate: &Candidate<'_>) -> Result<(), PermitError> {
+    fn check(
+        &self,
+        command: &Command,
+        candidate: &Candidate<'_>,
+        file: Option<&Path>,
+    ) -> Result<(), PermitError> {
         if !command.arguments().starts_with(&self.args) {
             return Err(PolicyDenial::Arguments { path: candidate.display_path() }.into());
         }
-        let opted_in = |name: &OsStr| self.env_names.iter().any(|allowed| same_name(allowed, name));
-        if let Some(name) = command.extra_names().find(|name| controls_code_loading(name) && !opted_in(name))
-        {
-            let name = name.to_string_lossy().into_owned();
-            return Err(PolicyDenial::Variable { path: candidate.display_path(), name }.into());
-        }
+        self.check_variables(command, candidate, file)?;
         if let Some((name, value)) =
             command.declared().iter().find(|declared| !self.settings.contains(declared))
         {
@@ -367,19 +386,38 @@ impl AllowlistEntry {
             }
         }
     }
+
+    /// Denies every variable of a configuration that the entry does not name.
+    // C741
+    fn check_variables(
+        &self,
+        command: &Command,
+        candidate: &Candidate<'_>,
+        file: Option<&Path>,
+    ) -> Result<(), PolicyDenial> {
+        let shown = |name: &OsStr| name.to_string_lossy().into_owned();
+        let mut denied: Vec<String> = Vec::new();
+        for name in command.extra_names().filter(|name| !self.env_names.iter().any(|known| known == name)) {
+            if !denied.contains(&shown(name)) {
+                denied.push(shown(name));
+            }
+        }
+        if denied.is_empty() {
+            return Ok(());
+        }
+        Err(PolicyDenial::Variables(Box::new(DeniedVariables {
+            path: candidate.display_path(),
+            names: denied,
+            entry: shown(&self.command),
+            allowed: self.env_names.iter().map(|name| shown(name)).collect(),
+            file: file.map(|file| file.display().to_string()),
+        })))
+    }
 }
 
-/// Whether a variable can make a dynamic loader or interpreter run other code than the program's.
-// C741
-fn controls_code_loading(name: &OsStr) -> bool {
-    const NAMES: [&str; 4] = ["PATH", "JAVA_TOOL_OPTIONS", "BASH_ENV", "ENV"];
-    const PREFIXES: [&str; 6] = ["LD_", "DYLD_", "PYTHON", "NODE_", "RUBY", "PERL5"];
-    const SUFFIX: &str = "_PRELOAD";
-    let name = if cfg!(windows) { name.to_ascii_uppercase() } else { name.to_owned() };
-    let name = name.as_encoded_bytes();
-    NAMES.iter().any(|whole| name == whole.as_bytes())
-        || PREFIXES.iter().any(|prefix| name.starts_with(prefix.as_bytes()))
-        || name.ends_with(SUFFIX.as_bytes())
+/// Whether an environment can have a variable of this name.
+fn is_variable_name(name: &OsStr) -> bool {
+    !name.is_empty() && !name.as_encoded_bytes().iter().any(|byte| matches!(byte, b'=' | 0))
 }
 
 #[cfg(test)]

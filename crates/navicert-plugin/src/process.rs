@@ -88,7 +88,7 @@ pub(crate) fn start(command: &Command, program: &Program, stdout: Stdio) -> Resu
         Stderr::Tail(_) | Stderr::Forward(_) => Stdio::piped(),
     });
     platform::prepare(&mut child, &command.cleaned_program(), command.group);
-    child.spawn().map_err(|error| not_started(program, error))
+    platform::pinning::spawn(&mut child, program.inherited()).map_err(|error| not_started(program, error))
 }
 
 /// "No such file" has two causes: the program is missing, or its interpreter or dynamic loader is.

@@ -39,7 +39,7 @@ impl Session {
         is_last: &dyn Fn(&[u8]) -> bool,
     ) -> Result<(Self, Completed), RunError> {
         let (command, program) = command.into_parts();
-        let command = command.env(variable.0, variable.1).stderr(Stderr::Inherit);
+        let command = command.protocol_env(variable.0, variable.1).stderr(Stderr::Inherit);
         let mut child = start(&command, &program, Stdio::piped())?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let (sender, lines) = mpsc::channel();

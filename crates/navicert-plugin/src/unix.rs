@@ -1,14 +1,16 @@
-//! Unix-specific code: signals, process groups, polling, pidfds, and execution of an open file. A port to another platform
+//! Unix-specific code: signals, process groups, polling, pidfds, and execution of open files ([`pinning`]). A port to another platform
 //! provides a module with the same functions as `platform`.
+
+pub(crate) mod pinning;
 
 use std::cell::Cell;
 use std::ffi::OsStr;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ExitStatus};
 use std::time::Duration;
 
@@ -50,38 +52,6 @@ pub(crate) fn open_program(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
     check_mode(&file.metadata()?)?;
     Ok(file)
-}
-
-/// A path that executes exactly this open file even if its name is replaced, where the platform has one.
-///
-/// Only for native binaries: the interpreter of a script or foreign binary opens it again *by name*, after the descriptor
-/// is closed. A program run this way has its own name in `argv[0]` and `/proc/self/exe`; only its `comm`, which `top`
-/// shows, is the descriptor's number.
-// C743
-pub(crate) fn path_of_open_program(file: &File) -> Option<PathBuf> {
-    if !cfg!(target_os = "linux") || !is_native_binary(file) {
-        return None;
-    }
-    // The child's own streams would replace a descriptor below 3 before the program starts. Rust programs always have
-    // these three open, so this does not happen.
-    let descriptor = file.as_raw_fd();
-    let path = PathBuf::from(format!("/proc/self/fd/{descriptor}"));
-    (descriptor > 2 && path.symlink_metadata().is_ok()).then_some(path)
-}
-
-/// Whether the ELF header names this architecture: `e_machine`, two bytes at offset 18, after class and byte order.
-fn is_native_binary(file: &File) -> bool {
-    let (class, order, machine) = if cfg!(target_arch = "x86_64") {
-        (2, 1, [62, 0])
-    } else if cfg!(target_arch = "aarch64") && cfg!(target_endian = "little") {
-        (2, 1, [183, 0])
-    } else {
-        return false;
-    };
-    let mut header = [0; 20];
-    file.read_exact_at(&mut header, 0).is_ok()
-        && header.starts_with(&[0x7f, b'E', b'L', b'F', class, order])
-        && header.ends_with(&machine)
 }
 
 /// Sets Unix-specific options. None of them prevents the standard library from using `posix_spawn`.

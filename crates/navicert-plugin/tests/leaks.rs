@@ -65,7 +65,8 @@ fn thousand_runs_leak_nothing() {
     let runner = Arc::new(ProcessRunner::new(Arc::new(SystemClock)));
     let policies = [
         Policy::AllowAll,
-        Policy::from_parts("Allowlist", Some(vec![AllowlistEntry::new(FAKE_PLUGIN)])).expect("a policy"),
+        Policy::from_parts("Allowlist", Some(vec![AllowlistEntry::new(FAKE_PLUGIN).env_names(["TOO_LONG"])]))
+            .expect("a policy"),
     ];
     assert_eq!(
         (0..10).filter(|kind| run(*kind, &policies[0], &runner)).count(),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::Sha256Digest;
 use crate::command::{Command, Stderr};
 use crate::error::{PermitError, PolicyDenial, ResolveError};
-use crate::platform;
+use crate::platform::{self, pinning};
 use crate::resolve::resolve;
 
 /// A value that a policy has permitted. Only [`Policy::permit`](crate::Policy::permit) and
@@ -78,6 +78,11 @@ impl Program {
         self.pinned.as_ref().map_or(&self.path, |pinned| &pinned.path)
     }
 
+    /// The open file that the child has to inherit, because its interpreter opens it again.
+    pub(crate) fn inherited(&self) -> Option<&File> {
+        self.pinned.as_ref().filter(|pinned| pinned.is_inherited).map(|pinned| &pinned.file)
+    }
+
     /// Whether the file still exists.
     pub(crate) fn exists(&self) -> bool {
         self.pinned.is_some() || self.path.symlink_metadata().is_ok()
@@ -88,8 +93,27 @@ impl Program {
 #[derive(Debug)]
 struct Pinned {
     path: PathBuf,
-    #[expect(dead_code, reason = "the path is valid only while the file is open")]
     file: File,
+    is_inherited: bool,
+}
+
+/// A program whose digest is known, and how the hashed bytes run.
+struct Hashed {
+    digest: Sha256Digest,
+    run_from: RunFrom,
+}
+
+/// What runs a hashed program.
+// C743
+enum RunFrom {
+    /// The open file, which only root and this user can write to.
+    OpenFile,
+    /// Its path: only root can change what it leads to.
+    Path,
+    /// A copy that cannot be changed.
+    Copy(Pinned),
+    /// Nothing: this file or directory can be replaced or changed between check and start.
+    Replaceable(PathBuf),
 }
 
 /// What is known about a command's program. Each step runs lazily and at most once: a policy that denies everything does
@@ -99,7 +123,7 @@ pub(super) struct Candidate<'a> {
     cleaned: OsString,
     resolved: OnceCell<Result<PathBuf, ResolveError>>,
     file: OnceCell<Result<File, Arc<io::Error>>>,
-    digest: OnceCell<Sha256Digest>,
+    hashed: OnceCell<Hashed>,
 }
 
 impl<'a> Candidate<'a> {
@@ -109,7 +133,7 @@ impl<'a> Candidate<'a> {
             cleaned: command.cleaned_program(),
             resolved: OnceCell::new(),
             file: OnceCell::new(),
-            digest: OnceCell::new(),
+            hashed: OnceCell::new(),
         }
     }
 
@@ -145,31 +169,69 @@ impl<'a> Candidate<'a> {
         })
     }
 
-    /// Checks the digest of the open file.
+    /// Checks the digest of the program, and that the hashed bytes are those that will run.
+    // C741, C743
     pub(super) fn require_digest(&self, expected: Sha256Digest) -> Result<(), PermitError> {
-        let file = self.open()?;
-        let actual = match self.digest.get() {
-            Some(known) => *known,
+        let hashed = match self.hashed.get() {
+            Some(hashed) => hashed,
             None => {
-                let unreadable =
-                    |error| PolicyDenial::Unreadable { path: self.display_path(), source: Arc::new(error) };
-                let digest = Sha256Digest::from_file(file).map_err(unreadable)?;
-                *self.digest.get_or_init(|| digest)
+                let hashed = self.hash()?;
+                self.hashed.get_or_init(|| hashed)
             }
         };
-        if actual == expected {
-            return Ok(());
+        let path = || self.display_path();
+        if hashed.digest != expected {
+            return Err(PolicyDenial::Digest { path: path(), actual: hashed.digest }.into());
         }
-        Err(PolicyDenial::Digest { path: self.display_path(), actual }.into())
+        match &hashed.run_from {
+            RunFrom::Replaceable(by) => {
+                let replaceable = by.to_string_lossy().into_owned();
+                Err(PolicyDenial::Replaceable { path: path(), replaceable }.into())
+            }
+            RunFrom::OpenFile | RunFrom::Path | RunFrom::Copy(_) => Ok(()),
+        }
     }
 
-    /// The program to run, pinned to the open file if a policy opened it and the platform supports that.
+    /// Hashes the program and decides what runs. The cheapest way that is safe is used: a copy is made only of a binary
+    /// that other users can write to, and of a script that others than root can replace.
+    fn hash(&self) -> Result<Hashed, PermitError> {
+        let file = self.open()?;
+        let path = self.resolved().map_err(Clone::clone)?;
+        let unreadable =
+            |error| PolicyDenial::Unreadable { path: self.display_path(), source: Arc::new(error) };
+        let digest = |file: &File| Sha256Digest::from_file(file).map_err(unreadable);
+        if pinning::path_of_open_program(file).is_some() && pinning::has_trusted_writers(file) {
+            return Ok(Hashed { digest: digest(file)?, run_from: RunFrom::OpenFile });
+        }
+        let Some(replaceable) = pinning::find_replaceable(path, file) else {
+            return Ok(Hashed { digest: digest(file)?, run_from: RunFrom::Path });
+        };
+        let Ok(copy) = pinning::sealed_copy(file) else {
+            return Ok(Hashed { digest: digest(file)?, run_from: RunFrom::Replaceable(replaceable) });
+        };
+        let digest = digest(&copy)?;
+        let binary = pinning::path_of_open_program(&copy).map(|path| (path, false));
+        let script = || pinning::path_of_sealed_script(&copy).map(|path| (path, true));
+        let run_from = match binary.or_else(script) {
+            Some((path, is_inherited)) => RunFrom::Copy(Pinned { path, file: copy, is_inherited }),
+            None => RunFrom::Replaceable(replaceable),
+        };
+        Ok(Hashed { digest, run_from })
+    }
+
+    /// The program to run: what was hashed, or else the open file if a policy opened it and the platform supports that.
     pub(super) fn into_program(self) -> Result<Program, ResolveError> {
         self.resolved().map_err(Clone::clone)?;
         let path = self.resolved.into_inner().transpose()?.unwrap_or_default();
         let file = self.file.into_inner().and_then(Result::ok);
-        let pinned =
-            file.and_then(|file| Some(Pinned { path: platform::path_of_open_program(&file)?, file }));
+        let open_file = |file: File| {
+            Some(Pinned { path: pinning::path_of_open_program(&file)?, file, is_inherited: false })
+        };
+        let pinned = match self.hashed.into_inner().map(|hashed| hashed.run_from) {
+            Some(RunFrom::Copy(copy)) => Some(copy),
+            Some(RunFrom::Path) => None,
+            Some(RunFrom::OpenFile | RunFrom::Replaceable(_)) | None => file.and_then(open_file),
+        };
         Ok(Program { path, pinned })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::str::FromStr;
 
 use sha2::{Digest, Sha256};
@@ -14,8 +14,9 @@ use crate::error::PolicyError;
 pub struct Sha256Digest([u8; 32]);
 
 impl Sha256Digest {
-    /// Hashes the file up to its end.
+    /// Hashes the whole file.
     pub(crate) fn from_file(mut file: &File) -> io::Result<Self> {
+        file.seek(SeekFrom::Start(0))?;
         let mut hasher = Sha256::new();
         let mut buffer = vec![0; 64 * 1024];
         loop {

@@ -314,49 +314,87 @@ fn one_entry_must_match_all_its_conditions() {
 }
 
 #[test]
-fn denies_code_loading_variables_unless_the_entry_allows_them() {
-    // C741, T13
+fn denies_every_variable_that_the_entry_does_not_name() {
+    // C741, T13: no list of dangerous names is complete, so the entry names the harmless ones.
     let machine = Machine::new(&["plugin"], &[]);
-    let refused = [
+    for name in [
         "LD_PRELOAD",
-        "LD_LIBRARY_PATH",
-        "DYLD_INSERT_LIBRARIES",
         "PATH",
-        "MALLOC_PRELOAD",
-        "PYTHONPATH",
-        "PYTHONSTARTUP",
-        "NODE_OPTIONS",
-        "RUBYOPT",
-        "PERL5LIB",
-        "PERL5OPT",
-        "JAVA_TOOL_OPTIONS",
-        "BASH_ENV",
-        "ENV",
-    ];
-    for name in refused {
-        let command = || machine.command("plugin").env("AWS_PROFILE", "x").env(name, "y");
-        let PolicyDenial::Variable { name: shown, .. } = denial(allowlist(["plugin"]).permit(command()))
-        else {
-            panic!("{name}")
-        };
-        assert_eq!(shown, name);
-        let opted_in = listed(vec![AllowlistEntry::new("plugin").env_names(["X", name])]);
-        assert!(opted_in.permit(command()).is_ok(), "{name}");
-        assert!(opted_in.permit(command().env("LD_AUDIT", "z")).is_err(), "{name}");
+        "BASH_FUNC_x%%",
+        "PERLLIB",
+        "BROWSER",
+        "OPENSSL_CONF",
+        "GCONV_PATH",
+        "AWS_CONFIG_FILE",
+        "AWS_PROFILE",
+        "HTTPS_PROXY",
+        "KUBERNETES_EXEC_INFO",
+        "x",
+    ] {
+        let command = || machine.command("plugin").env("LISTED", "x").env(name, "y").env(name, "z");
+        let policy = listed(vec![AllowlistEntry::new("plugin").env_names(["LISTED", "OTHER"])]);
+        let PolicyDenial::Variables(denied) = denial(policy.permit(command())) else { panic!("{name}") };
+        assert_eq!(denied.names, [name]);
+        let named = listed(vec![AllowlistEntry::new("plugin").env_names([name, "LISTED"])]);
+        assert!(named.permit(command()).is_ok(), "{name}");
         assert!(Policy::AllowAll.permit(command()).is_ok(), "only an allowlist promises anything");
+        let both = named.and(allowlist(["plugin"]));
+        assert!(both.permit(command()).is_err(), "both policies decide");
     }
-    for name in
-        ["AWS_PROFILE", "KUBERNETES_EXEC_INFO", "MY_PATH", "PATHS", "ENVIRONMENT", "HTTPS_PROXY", "path"]
-    {
-        assert!(allowlist(["plugin"]).permit(machine.command("plugin").env(name, "y")).is_ok(), "{name}");
+    // Names are compared exactly.
+    let policy = listed(vec![AllowlistEntry::new("plugin").env_names(["AWS_PROFILE", "A*", "A"])]);
+    for name in ["aws_profile", "AWS_PROFILE ", "AWS", "A*B", "AB", " A"] {
+        assert!(policy.permit(machine.command("plugin").env(name, "")).is_err(), "{name}");
     }
-    // Variables that the client inherited are the user's own choice.
+    // Variables that the client inherited are the user's own choice, and those of the protocol the client's.
     let inherited: Environment = [("LD_PRELOAD", "mine")].into_iter().collect();
-    let own = Command::new(machine.path(0, "plugin"), inherited);
+    let own = Command::new(machine.path(0, "plugin"), inherited).protocol_env("KUBERNETES_EXEC_INFO", "{}");
     assert!(allowlist([&*machine.path(0, "plugin")]).permit(own).is_ok());
     // A name with `=` is malformed: it would set PATH in the child.
-    let trick = allowlist(["plugin"]).permit(machine.command("plugin").env("PATH=/evil", ""));
-    assert!(matches!(trick, Err(PermitError::Malformed(_))), "{trick:?}");
+    for name in ["PATH=/evil", "", "A\0"] {
+        let trick = allowlist(["plugin"]).permit(machine.command("plugin").env(name, ""));
+        assert!(matches!(trick, Err(PermitError::Malformed(_))), "{trick:?}");
+    }
+}
+
+#[test]
+fn denial_of_variables_prints_the_line_to_write() {
+    // C741: all names at once, with those that are listed.
+    let machine = Machine::new(&["plugin"], &[]);
+    let path = machine.path(0, "plugin");
+    let policy = listed(vec![AllowlistEntry::new("plugin").env_names(["AWS_REGION"])]);
+    let message = |policy: &Policy, command| denial(policy.permit(command)).to_string();
+    assert_eq!(
+        message(
+            &policy.clone().with_file(Path::new("/home/me/.kube/kuberc")),
+            machine.command("plugin").env("NO", "")
+        ),
+        format!(
+            "plugin path \"{path}\" is in the credential plugin allowlist, but its entry does not allow the environment \
+             variable `NO`; to let every kubeconfig set it, write in the entry `command: plugin` of \
+             \"/home/me/.kube/kuberc\": envNames: [\"AWS_REGION\", \"NO\"]"
+        )
+    );
+    let two = machine.command("plugin").env("BASH_FUNC_x%%", "").env("a\n\"b", "").env("AWS_REGION", "");
+    let text = message(&policy, two);
+    assert!(
+        text.ends_with(
+            "variables `BASH_FUNC_x%%`, `a\\n\\\"b`; to let every kubeconfig set them, write in the entry `command: plugin`: \
+             envNames: [\"AWS_REGION\", \"BASH_FUNC_x%%\", \"a\\n\\\"b\"]"
+        ),
+        "{text}"
+    );
+}
+
+#[test]
+fn rejects_variable_names_that_no_environment_has() {
+    for name in ["", "A=b", "=", "A\0"] {
+        let entries = vec![AllowlistEntry::new("a"), AllowlistEntry::new("b").env_names(["GOOD", name])];
+        let error = Policy::from_parts("Allowlist", Some(entries)).unwrap_err();
+        assert_eq!(error, PolicyError::VariableName { entry: 2, name: name.to_owned() });
+    }
+    let twice = AllowlistEntry::new("a").env_names(["A", "A"]);
+    assert!(Policy::from_parts("Allowlist", Some(vec![twice])).is_ok());
 }
 
 #[test]

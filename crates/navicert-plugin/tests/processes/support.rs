@@ -51,7 +51,7 @@ pub(crate) fn output(command: Command) -> Vec<u8> {
 }
 
 /// The descriptors that every child inherits: the three streams and those of the test runner without close-on-exec, in the
-/// fake plugin's format.
+/// fake plugin's format. Copies of scripts, which another test may be starting, are only for their own child.
 pub(crate) fn inherited_descriptors() -> String {
     let close_on_exec = 0o2_000_000;
     let mut passed_on: Vec<String> = std::fs::read_dir("/proc/self/fdinfo")
@@ -62,7 +62,10 @@ pub(crate) fn inherited_descriptors() -> String {
             let flags = text.lines().find_map(|line| line.strip_prefix("flags:"))?;
             let flags = u32::from_str_radix(flags.trim(), 8).ok()?;
             let number = path.file_name()?.to_str()?;
-            (flags & close_on_exec == 0).then(|| format!("/proc/self/fd/{number}"))
+            let path = format!("/proc/self/fd/{number}");
+            let target = std::fs::read_link(&path).ok()?;
+            let is_script = target.to_string_lossy().starts_with("/memfd:navicert-plugin");
+            (flags & close_on_exec == 0 && !is_script).then_some(path)
         })
         .collect();
     passed_on.sort();
