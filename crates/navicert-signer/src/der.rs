@@ -1,5 +1,7 @@
 //! Minimal DER: writes public keys and ECDSA signatures, and reads the elements of keys.
 
+pub(crate) use navicert_tls::der::split;
+
 const INTEGER: u8 = 0x02;
 const BIT_STRING: u8 = 0x03;
 const OCTET_STRING: u8 = 0x04;
@@ -74,24 +76,6 @@ pub(crate) fn object_identifier(input: &[u8]) -> Option<&[u8]> {
 fn whole(tag: u8, input: &[u8]) -> Option<&[u8]> {
     let (content, rest) = split(tag, input)?;
     rest.is_empty().then_some(content)
-}
-
-/// Splits off the first element: its content and the rest.
-pub(crate) fn split(tag: u8, input: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (first, rest) = input.split_first()?;
-    let (length, rest) = rest.split_first()?;
-    if *first != tag {
-        return None;
-    }
-    let (length, rest) = match length {
-        0..=127 => (usize::from(*length), rest),
-        0x81..=0x84 => {
-            let (octets, rest) = rest.split_at_checked(usize::from(length & 0x7f))?;
-            (octets.iter().fold(0usize, |sum, octet| sum << 8 | usize::from(*octet)), rest)
-        }
-        _ => return None,
-    };
-    rest.split_at_checked(length)
 }
 
 /// Splits concatenated DER sequences, such as a certificate chain; `None` on trailing data.

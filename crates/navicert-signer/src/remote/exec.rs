@@ -391,12 +391,12 @@ fn run(
     let terminal_lock = (settings.interactive && !inherits_stdin).then(TerminalLock::acquire);
     command = if is_v1alpha1 {
         let stdin = if inherits_stdin { Stdin::Inherit } else { Stdin::Null };
-        command.env(CONFIG_VARIABLE, request).stdin(stdin)
+        command.protocol_env(CONFIG_VARIABLE, request).stdin(stdin)
     } else {
         let prompts =
             Prompts { name: name.to_owned(), line: Mutex::default(), show: Arc::clone(&settings.show) };
         command
-            .env(REQUEST_FD_VARIABLE, "0")
+            .protocol_env(REQUEST_FD_VARIABLE, "0")
             .stdin(Stdin::Bytes(Secret::new(request.into_bytes())))
             .on_stdout(Arc::new(move |chunk| prompts.push(chunk)))
     };

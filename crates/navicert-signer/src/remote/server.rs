@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
+use navicert_plugin::private_socket::check_peer;
 use navicert_types::external_signer::v1;
 
 use super::request_handler::{KeyStore, handle_request};
-use super::socket::{MAX_LINE_BYTES, check_peer, check_socket_path};
+use super::socket::{MAX_LINE_BYTES, check_socket_path};
 use crate::error::SignError;
 
 /// A listening socket. Its file is removed on drop.

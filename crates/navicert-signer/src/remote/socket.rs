@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use navicert_plugin::private_socket::check_peer;
 use navicert_types::external_signer::v1;
 
 use super::exec::show_prompt;
@@ -141,18 +142,5 @@ pub(super) fn check_socket_path(path: &Path) -> Result<(), &'static str> {
             "its directory is owned by another user, or accessible to other users (mode 0700 is required)",
         );
     }
-    Ok(())
-}
-
-/// Checks that the peer runs as the same user. Both sides do.
-pub(super) fn check_peer(stream: &UnixStream) -> io::Result<()> {
-    #[cfg(target_os = "linux")]
-    {
-        let peer = rustix::net::sockopt::socket_peercred(stream)?;
-        if peer.uid != rustix::process::geteuid() {
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the peer runs as another user"));
-        }
-    }
-    let _ = stream;
     Ok(())
 }

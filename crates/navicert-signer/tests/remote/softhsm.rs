@@ -187,7 +187,7 @@ fn slot_of(hsm: &SoftHsm) -> String {
 #[test]
 fn module_initialization_error_names_the_return_code() {
     let Some(token) = Token::new(KeyKind::EcP256) else { return };
-    let nowhere = [("SOFTHSM2_CONF", "/nonexistent")];
+    let nowhere = [("SOFTHSM2_CONF", "/nonexistent/softhsm2.conf")];
     let error = ExecSigner::connect(token.settings(SignerProtocol::V1, PIN, &nowhere)).unwrap_err();
     let text = error.to_string();
     assert!(text.contains("failed to load PKCS#11 module"), "{text}");
