@@ -276,6 +276,30 @@ impl Authenticators {
         }
     }
 
+    /// Decides with the keys at hand. A refusal that a fetch could change is transient.
+    pub(crate) fn decide_without_fetch(&self, request: &AuthnRequest<'_>) -> AuthnDecision {
+        let attempt = match self.attempt(request, &[], TokenDetails::from_verified) {
+            Ok(attempt) => attempt,
+            Err(no_opinion) => return AuthnDecision::without_issuer(AuthnOutcome::NoOpinion(no_opinion)),
+        };
+        let authenticator = attempt.authenticator;
+        let refusal = match attempt.result {
+            Ok((user, token)) => {
+                let outcome = AuthnOutcome::Authenticated(Arc::new(user));
+                return AuthnDecision::new(outcome, authenticator, token);
+            }
+            Err(AttemptError::Refused(Refusal::UnknownKey | Refusal::Signature)) => {
+                Refusal::Keys("the issuer has not answered yet, try again".to_owned())
+            }
+            Err(AttemptError::NeedsDistributedClaim(_)) => {
+                Refusal::Distributed("the source of a distributed claim has not answered yet, try again")
+            }
+            Err(AttemptError::Refused(refusal)) => refusal,
+        };
+        let token = TokenDetails::from_rejected(attempt.jti);
+        AuthnDecision::new(rejected(authenticator, refusal), authenticator, token)
+    }
+
     /// Parses the token, finds the authenticator of its issuer and runs it.
     fn attempt<'s, T>(
         &'s self,

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use crate::authenticator::Authenticator;
 use crate::json::Raw;
 use crate::jwt::VerifiedClaims;
+use crate::jwt::claims::OwnedSubject;
 use crate::model::outcome::AuthnOutcome;
+use crate::revocation::TokenSubject;
 
 /// The decision on a token: the outcome, the authenticator that made it, and the claims that servers need.
 #[derive(Clone, Debug)]
@@ -30,6 +32,8 @@ pub(crate) struct TokenDetails {
     pub(crate) expires: Option<i64>,
     pub(crate) audiences: Vec<String>,
     pub(crate) jti: Option<String>,
+    /// What a revocation list can match; empty for a rejected token.
+    pub(crate) subject: OwnedSubject<'static>,
 }
 
 impl AuthnDecision {
@@ -68,6 +72,13 @@ impl AuthnDecision {
         self.details.as_ref()?.token.jti.as_deref()
     }
 
+    /// What a revocation list can match: the issuer and the subject of an accepted token.
+    pub(crate) fn revocable(&self) -> Option<(&str, TokenSubject<'_>)> {
+        let AuthnOutcome::Authenticated(_) = self.outcome else { return None };
+        let details = self.details.as_ref()?;
+        Some((details.authenticator.configuration.issuer.url.as_str(), details.token.subject.borrowed()))
+    }
+
     pub(crate) fn authenticator(&self) -> Option<&Authenticator> {
         self.details.as_ref().map(|details| &*details.authenticator)
     }
@@ -79,6 +90,7 @@ impl TokenDetails {
             expires: Some(claims.expires()),
             audiences: claims.audiences().map(String::from).collect(),
             jti: jti(claims.claim("jti")),
+            subject: claims.subject().into_owned(),
         }
     }
 

@@ -1,17 +1,30 @@
 //! Single flight: concurrent requests for one token share one decision.
 //!
-//! A request that is cancelled leaves the flight. If it was the leader, the next waiting request makes the decision.
+//! A request that is cancelled leaves the flight. If it was the leader, the next waiting request makes the decision. Requests
+//! wait for the leader, which may wait for an issuer, for at most a second; and only so many of them do.
 // S149
 
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
+use navicert_types::Clock;
+
+use crate::deadlines::{Deadlines, MAX_FETCH_WAIT};
 use crate::token_cache::{CacheEpoch, TokenDigest};
 
+/// Maximum number of requests that wait for the decision on one token.
+const MAX_FLIGHT_WAITERS: usize = 64;
+
 /// Decisions in progress.
-pub(crate) struct DecisionFlights<T>(Mutex<HashMap<FlightKey, Arc<Flight<T>>>>);
+pub(crate) struct DecisionFlights<T> {
+    flights: Mutex<HashMap<FlightKey, Arc<Flight<T>>>>,
+    clock: Arc<dyn Clock>,
+    deadlines: Deadlines,
+}
 
 /// A token and the cache epoch of its decision: requests after a reload never join a decision from before it.
 type FlightKey = (TokenDigest, CacheEpoch);
@@ -19,22 +32,33 @@ type FlightKey = (TokenDigest, CacheEpoch);
 struct Flight<T> {
     leader: tokio::sync::Mutex<()>,
     decision: OnceLock<T>,
+    /// When to stop waiting for the leader.
+    deadline: Mutex<Duration>,
+    waiters: AtomicUsize,
 }
 
 impl<T: Clone> DecisionFlights<T> {
-    pub(crate) fn new() -> Self {
-        DecisionFlights(Mutex::default())
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+        let deadlines = Deadlines::new(Arc::clone(&clock));
+        DecisionFlights { flights: Mutex::default(), clock, deadlines }
     }
 
-    /// Returns what `decide` returns, or the decision of a concurrent request if `revalidate` accepts it.
+    /// Deadlines of the waiting requests. The caller has to drive them.
+    pub(crate) fn deadlines(&self) -> &Deadlines {
+        &self.deadlines
+    }
+
+    /// Returns what `decide` returns, or the decision of a concurrent request if `revalidate` accepts it, or what
+    /// `decide_without_fetch` returns if the concurrent request takes too long or too many wait for it.
     pub(crate) async fn share(
         &self,
         key: FlightKey,
         revalidate: impl Fn(&T) -> Option<T>,
         decide: impl Future<Output = T>,
+        decide_without_fetch: impl FnOnce() -> T,
     ) -> T {
         let guard = self.join(key);
-        let _leader = guard.flight.leader.lock().await;
+        let Some(_leader) = self.lead(&guard.flight).await else { return decide_without_fetch() };
         if let Some(outcome) = guard.flight.decision.get().and_then(revalidate) {
             return outcome;
         }
@@ -45,8 +69,32 @@ impl<T: Clone> DecisionFlights<T> {
         outcome
     }
 
+    /// Waits until this request leads the flight. `None` if another leads it for too long.
+    async fn lead<'f>(&self, flight: &'f Flight<T>) -> Option<tokio::sync::MutexGuard<'f, ()>> {
+        let deadline = || flight.deadline.lock().unwrap_or_else(PoisonError::into_inner);
+        let leader = match flight.leader.try_lock() {
+            Ok(leader) => leader,
+            Err(_) => {
+                let waiting = WaitGuard::new(&flight.waiters)?;
+                let until = *deadline();
+                let leader = self.deadlines.wait_until(until, flight.leader.lock()).await?;
+                drop(waiting);
+                leader
+            }
+        };
+        *deadline() = self.clock.monotonic() + MAX_FETCH_WAIT;
+        Some(leader)
+    }
+
     fn join(&self, key: FlightKey) -> FlightGuard<'_, T> {
-        let new = || Arc::new(Flight { leader: tokio::sync::Mutex::default(), decision: OnceLock::new() });
+        let new = || {
+            Arc::new(Flight {
+                leader: tokio::sync::Mutex::default(),
+                decision: OnceLock::new(),
+                deadline: Mutex::new(self.clock.monotonic() + MAX_FETCH_WAIT),
+                waiters: AtomicUsize::new(0),
+            })
+        };
         let flight = Arc::clone(self.flights().entry(key).or_insert_with(new));
         FlightGuard { flights: self, key, flight }
     }
@@ -54,13 +102,30 @@ impl<T: Clone> DecisionFlights<T> {
 
 impl<T> DecisionFlights<T> {
     fn flights(&self) -> MutexGuard<'_, HashMap<FlightKey, Arc<Flight<T>>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.flights.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<T> fmt::Debug for DecisionFlights<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("DecisionFlights").field(&self.flights().len()).finish()
+    }
+}
+
+/// A request that waits for the leader.
+struct WaitGuard<'f>(&'f AtomicUsize);
+
+impl<'f> WaitGuard<'f> {
+    /// `None` if too many requests wait.
+    fn new(waiters: &'f AtomicUsize) -> Option<Self> {
+        let guard = WaitGuard(waiters);
+        (waiters.fetch_add(1, Ordering::AcqRel) < MAX_FLIGHT_WAITERS).then_some(guard)
+    }
+}
+
+impl Drop for WaitGuard<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -88,6 +153,8 @@ mod tests {
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
 
+    use navicert_types::clock::ManualClock;
+
     use super::*;
     use crate::token_cache::TokenCache;
 
@@ -109,19 +176,21 @@ mod tests {
     // S149
     #[test]
     fn concurrent_requests_for_one_token_share_one_decision() {
-        let (flights, cache, decisions) = (DecisionFlights::new(), TokenCache::new(), Cell::new(0));
+        let (flights, cache, decisions) =
+            (DecisionFlights::new(Arc::new(ManualClock::at(0))), TokenCache::new(), Cell::new(0));
         let (release, released) = tokio::sync::oneshot::channel::<()>();
         let released = Cell::new(Some(released));
         let request = |token: &'static str| {
             let (key, decisions) = (key(token, &cache), &decisions);
             let released = released.take();
-            flights.share(key, |shared| Some(*shared), async move {
+            let decide = async move {
                 decisions.set(decisions.get() + 1);
                 if let Some(released) = released {
                     let _ = released.await;
                 }
                 "decided"
-            })
+            };
+            flights.share(key, |shared| Some(*shared), decide, || "too late")
         };
         let (mut first, mut second, mut other) = (pin!(request("a")), pin!(request("a")), pin!(request("b")));
         assert!(poll(first.as_mut()).is_none() && poll(second.as_mut()).is_none());
@@ -138,24 +207,25 @@ mod tests {
     // S149: a request that times out leaves, and the others continue.
     #[test]
     fn next_request_decides_if_the_leader_is_cancelled() {
-        let (flights, cache, decisions) = (DecisionFlights::new(), TokenCache::new(), Cell::new(0));
+        let (flights, cache, decisions) =
+            (DecisionFlights::new(Arc::new(ManualClock::at(0))), TokenCache::new(), Cell::new(0));
         let never = || async {
             decisions.set(decisions.get() + 1);
             std::future::pending::<&'static str>().await
         };
-        let mut first = Box::pin(flights.share(key("a", &cache), |_| None, never()));
+        let mut first = Box::pin(flights.share(key("a", &cache), |_| None, never(), || "too late"));
         assert!(poll(first.as_mut()).is_none());
         let decide = async {
             decisions.set(decisions.get() + 1);
             "decided"
         };
-        let mut second = Box::pin(flights.share(key("a", &cache), |_| None, decide));
+        let mut second = Box::pin(flights.share(key("a", &cache), |_| None, decide, || "too late"));
         assert!(poll(second.as_mut()).is_none());
         drop(first);
         assert!(is_decided(second.as_mut()));
         assert_eq!(decisions.get(), 2);
         drop(second);
-        let mut alone = Box::pin(flights.share(key("a", &cache), |_| None, never()));
+        let mut alone = Box::pin(flights.share(key("a", &cache), |_| None, never(), || "too late"));
         assert!(poll(alone.as_mut()).is_none());
         drop(alone);
         assert_eq!(flights.flights().len(), 0, "a cancelled flight is removed");
@@ -164,12 +234,38 @@ mod tests {
     // S149, S309: after a reload the token is decided again.
     #[test]
     fn requests_never_wait_for_a_decision_from_before_a_reload() {
-        let (flights, cache) = (DecisionFlights::new(), TokenCache::new());
+        let (flights, cache) = (DecisionFlights::new(Arc::new(ManualClock::at(0))), TokenCache::new());
         let (name, epoch) = key("a", &cache);
-        let mut before = Box::pin(flights.share((name, epoch), |_| None, std::future::pending()));
+        let mut before =
+            Box::pin(flights.share((name, epoch), |_| None, std::future::pending(), || "too late"));
         assert!(poll(before.as_mut()).is_none());
         let after = CacheEpoch { generation: 2, ..epoch };
         let decide = std::future::ready("decided");
-        assert!(is_decided(pin!(flights.share((name, after), |_| None, decide)).as_mut()));
+        assert!(is_decided(pin!(flights.share((name, after), |_| None, decide, || "too late")).as_mut()));
+    }
+
+    // S149: one token whose decision waits for an issuer does not hold up the others that show it.
+    #[test]
+    fn waiting_for_the_leader_is_bounded_in_number_and_time() {
+        let clock = Arc::new(ManualClock::at(0));
+        let (flights, cache) = (DecisionFlights::new(Arc::clone(&clock) as _), TokenCache::new());
+        let request = || {
+            let decide = std::future::pending::<&'static str>();
+            Box::pin(flights.share(key("a", &cache), |shared| Some(*shared), decide, || "too late"))
+        };
+        let mut leader = request();
+        assert!(poll(leader.as_mut()).is_none());
+        let mut waiting: Vec<_> = (0..MAX_FLIGHT_WAITERS).map(|_| request()).collect();
+        for one in &mut waiting {
+            assert!(poll(one.as_mut()).is_none());
+        }
+        assert_eq!(poll(request().as_mut()), Some("too late"), "too many wait");
+        drop(waiting.pop());
+        let mut late = request();
+        assert!(poll(late.as_mut()).is_none(), "one that leaves makes room");
+        clock.advance(MAX_FETCH_WAIT);
+        assert_eq!(poll(late.as_mut()), Some("too late"));
+        assert_eq!(poll(request().as_mut()), Some("too late"), "the leader takes too long");
+        assert!(poll(leader.as_mut()).is_none());
     }
 }

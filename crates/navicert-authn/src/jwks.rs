@@ -3,6 +3,7 @@
 
 mod discovery;
 mod fetch;
+mod fetch_demand;
 mod freshness;
 pub(crate) mod key;
 mod probe;
@@ -20,7 +21,7 @@ pub use discovery::{Discovered, DiscoveryError, discover, well_known};
 pub use fetch::{BoxFuture, Fetch, FetchError, FetchLimits, FetchRequest, FetchResponse, FetchStage};
 pub use key::{Jwk, JwkError};
 pub use probe::{IssuerProbe, Probe, ProbeResult, probe_issuer};
-pub use refresher::{IssuerHealth, JwksContext, JwksRefresher};
+pub use refresher::{DriverGuard, IssuerHealth, JwksContext, JwksRefresher};
 #[cfg(any(test, feature = "test-util"))]
 pub use scripted::ScriptedFetch;
 pub use set::{KeySet, KeySetError};
@@ -52,7 +53,8 @@ pub trait KeySource: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Fetches keys newer than version `tried`, unless a recent fetch makes that pointless.
+    /// Fetches keys newer than version `tried`, unless a recent fetch makes that pointless. Waits at most a second for a fetch that
+    /// another request has caused.
     fn refresh<'f>(&'f self, wanted: RefreshReason<'f>, tried: u64) -> BoxFuture<'f, RefreshResult> {
         let _ = (wanted, tried);
         Box::pin(std::future::ready(RefreshResult::Unchanged))
@@ -66,6 +68,8 @@ pub enum RefreshReason<'w> {
     Kid(&'w str),
     /// No key verifies a token's signature.
     Signature,
+    /// The issuer has no keys: it has not been discovered, or its keys could not be fetched.
+    NoKeys,
 }
 
 /// The result of requesting newer keys.

@@ -15,6 +15,7 @@
 pub mod authenticator;
 pub mod batch;
 pub mod config;
+mod deadlines;
 mod decision;
 mod decision_flights;
 pub mod explain;
@@ -33,6 +34,7 @@ pub mod token_cache;
 mod verifier;
 
 pub use authenticator::Authenticators;
+pub use deadlines::Deadlines;
 pub use decision::AuthnDecision;
 pub use reloadable::ReloadableAuthenticator;
 

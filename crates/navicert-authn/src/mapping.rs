@@ -66,7 +66,7 @@ fn mapped(
     rules::required_claims(&configuration.required_claims, claims, request)?;
     rules::over_claims(&configuration.claim_rules, &over_claims)?;
     rules::over_user(&configuration.user_rules, &user, &over_claims)?;
-    identity::check(&user, claims, configuration.settings.allow_system_prefix, profile)?;
+    identity::check(&user, claims, &configuration.settings, profile)?;
     request.passed(AuthnStep::Identity);
     Ok(if profile.has(Hardening::DropEmptyGroups) {
         user::without_empty_groups(user, configuration.groups.as_ref())

@@ -46,7 +46,8 @@ pub enum Hardening {
     /// The username is not empty.
     // H13
     NonEmptyUsername,
-    /// Usernames, groups, UIDs and extra values are printable.
+    /// Usernames, groups, UIDs and extra values are printable: no control characters, line separators or bidirectional
+    /// controls.
     // H14
     PrintableIdentity,
     /// Empty groups are dropped.
@@ -138,7 +139,9 @@ impl Hardening {
             }
             Hardening::StrictTimestamps => "times are JSON numbers between 1970 and 9999",
             Hardening::NonEmptyUsername => "the username is not empty",
-            Hardening::PrintableIdentity => "usernames, groups, UIDs and extra values are printable",
+            Hardening::PrintableIdentity => {
+                "usernames, groups, UIDs and extra values have no control characters, line separators or bidirectional controls"
+            }
             Hardening::DropEmptyGroups => "empty groups are dropped",
             Hardening::RedactedErrors => "error messages contain no claim values",
             Hardening::ReservedSystemPrefix => "usernames and groups may not start with `system:`",
@@ -268,8 +271,9 @@ impl AuthnProfile {
             header: 16 << 10,
             header_depth: 8,
             depth: 128,
-            groups: 1_000,
-            identity: 64 << 10,
+            // An API server accepts 1 MiB of headers: this many bytes, and as many lines as fit.
+            groups: 10_000,
+            identity: 704 << 10,
             keys: 32,
             pattern: 1 << 10,
         },

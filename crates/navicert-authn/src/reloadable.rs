@@ -10,17 +10,19 @@
 //!   config::AuthnReloader replaces
 //! ```
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use navicert_types::Clock;
 use navicert_types::authentication_config::AnonymousAuthConfig;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use crate::authenticator::{Authenticator, Authenticators};
-use crate::config::{CompiledConfig, CompiledIssuer};
+use crate::config::{CompiledConfig, CompiledIssuer, PossibleValues};
+use crate::deadlines::Deadlines;
 use crate::decision::AuthnDecision;
 use crate::decision_flights::DecisionFlights;
 use crate::jwks::{IssuerHealth, JwksContext, JwksRefresher, StaticKeys};
@@ -47,6 +49,10 @@ pub struct ReloadableAuthenticator {
     clock: Arc<dyn Clock>,
     recorder: Arc<dyn AuthnRecorder>,
     changed: Arc<Notify>,
+    /// Refreshers of a configuration that is not in use yet.
+    pending: Mutex<Vec<Arc<JwksRefresher>>>,
+    /// A task drives all refreshers.
+    is_driven: AtomicBool,
 }
 
 /// Records an event when it is dropped, also when the future that holds it is cancelled.
@@ -83,27 +89,50 @@ pub(crate) struct AuthenticatorSet {
     mapped: MappedAttributes,
 }
 
-/// Attributes that users of a configuration can have besides a name: a client that impersonates them may need permissions for these.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Attributes that users of a configuration can have: a client that impersonates them needs permissions for these.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappedAttributes {
-    /// Users of some issuer have groups.
-    pub groups: bool,
+    /// User names of all issuers.
+    pub usernames: PossibleValues,
+    /// Groups of all issuers.
+    pub groups: PossibleValues,
     /// Users of some issuer have a UID.
     pub uid: bool,
-    /// Keys of all extra attributes, including that of the credential's identifier.
+    /// All extra attributes by key, including the credential's identifier.
     // S138
-    pub extra: BTreeSet<String>,
+    pub extra: BTreeMap<String, PossibleValues>,
+}
+
+/// Of a configuration without issuers.
+impl Default for MappedAttributes {
+    fn default() -> Self {
+        MappedAttributes {
+            usernames: PossibleValues::none(),
+            groups: PossibleValues::none(),
+            uid: false,
+            extra: BTreeMap::new(),
+        }
+    }
 }
 
 impl MappedAttributes {
     fn from_compiled(compiled: &CompiledConfig) -> Self {
-        let extra = compiled.authenticators.iter().flat_map(|one| &one.extra).map(|extra| extra.key.clone());
-        let mut extra: BTreeSet<String> = extra.collect();
-        if !compiled.authenticators.is_empty() {
-            extra.insert(CREDENTIAL_ID.to_owned());
+        let mut mapped = MappedAttributes::default();
+        for one in &compiled.authenticators {
+            mapped.usernames = mapped.usernames.or(PossibleValues::from_mapping(&one.username));
+            if let Some(groups) = &one.groups {
+                mapped.groups = mapped.groups.or(PossibleValues::from_mapping(groups));
+            }
+            mapped.uid |= one.uid.is_some();
+            for extra in &one.extra {
+                let known = mapped.extra.remove(&extra.key).unwrap_or_else(PossibleValues::none);
+                let values = known.or(PossibleValues::from_expression(&extra.value));
+                mapped.extra.insert(extra.key.clone(), values);
+            }
+            // Every token can have an identifier of its own, whatever else is mapped to the key.
+            mapped.extra.insert(CREDENTIAL_ID.to_owned(), PossibleValues::Any);
         }
-        let groups = compiled.authenticators.iter().any(|one| one.groups.is_some());
-        MappedAttributes { groups, uid: compiled.authenticators.iter().any(|one| one.uid.is_some()), extra }
+        mapped
     }
 }
 
@@ -166,10 +195,12 @@ impl ReloadableAuthenticator {
             current: ArcSwap::from_pointee(set),
             revocations,
             cache: TokenCache::new(),
-            flights: DecisionFlights::new(),
+            flights: DecisionFlights::new(Arc::clone(&context.clock)),
             clock: Arc::clone(&context.clock),
             recorder: Arc::clone(&context.recorder),
             changed,
+            pending: Mutex::default(),
+            is_driven: AtomicBool::new(false),
         }
     }
 
@@ -199,8 +230,9 @@ impl ReloadableAuthenticator {
             };
             let _waiting = EventGuard::new(&self.recorder, AuthnEvent::WaitStarted, AuthnEvent::WaitEnded);
             // Boxed: verification is the larger part of the future, and rarely needed.
-            Box::pin(self.flights.share((digest, epoch), revalidate, self.decide_uncached(token, &digest)))
-                .await
+            let decide = self.decide_uncached(token, &digest);
+            let without_fetch = || self.decide_without_fetch(token);
+            Box::pin(self.flights.share((digest, epoch), revalidate, decide, without_fetch)).await
         };
         let took = self.clock.monotonic().saturating_sub(started);
         self.recorder.record(&AuthnEvent::Attempt { outcome: &decision.outcome, took });
@@ -230,6 +262,21 @@ impl ReloadableAuthenticator {
         decision
     }
 
+    /// Decides with the keys at hand, for a request that does not wait for them.
+    fn decide_without_fetch(&self, token: &str) -> AuthnDecision {
+        let set = self.current.load_full();
+        let started = self.clock.monotonic();
+        let is_late = || self.clock.monotonic().saturating_sub(started) > EXPRESSION_TIMEOUT;
+        let interrupt: Option<&(dyn Fn() -> bool + Sync)> =
+            if set.has_deadline { Some(&is_late) } else { None };
+        let request = AuthnRequest { interrupt, ..AuthnRequest::new(token, self.clock.now()) };
+        let decision = set.authenticators.decide_without_fetch(&request);
+        if let Some(authenticator) = decision.authenticator() {
+            self.record_evaluation(authenticator, &decision.outcome, started);
+        }
+        decision
+    }
+
     fn record_evaluation(&self, authenticator: &Authenticator, outcome: &AuthnOutcome, started: Duration) {
         let issuer = &authenticator.configuration.issuer.url;
         let took = self.clock.monotonic().saturating_sub(started);
@@ -244,14 +291,55 @@ impl ReloadableAuthenticator {
         CacheEpoch { generation: set.generation, revocations: self.revocations.version() }
     }
 
-    /// Every key refresher. The caller has to drive each of them with [`JwksRefresher::run_due`].
+    /// Every key refresher, also those of a configuration that waits for its issuers. The caller has to drive each of them with
+    /// [`JwksRefresher::run_due`].
     pub fn refreshers(&self) -> Vec<Arc<JwksRefresher>> {
         let set = self.current.load();
         let mut refreshers = set.refreshers.clone();
         for distributed in set.authenticators.iter().filter_map(|one| one.distributed()) {
             refreshers.extend(distributed.refreshers());
         }
+        let pending = self.pending().clone();
+        refreshers.extend(
+            pending.into_iter().filter(|one| !set.refreshers.iter().any(|known| Arc::ptr_eq(known, one))),
+        );
         refreshers
+    }
+
+    /// Tells [`AuthnReloader`](crate::config::AuthnReloader) that a task drives all [`ReloadableAuthenticator::refreshers`]. A reload
+    /// then leaves requests to new issuers to that task.
+    pub fn set_driven(&self) {
+        self.is_driven.store(true, Ordering::Release);
+        self.expect_drivers();
+    }
+
+    /// Requests that arrive before the tasks of new refreshers have started leave fetches to them.
+    fn expect_drivers(&self) {
+        if self.is_driven() {
+            let set = self.current.load();
+            set.refreshers.iter().for_each(|refresher| refresher.expect_driver());
+        }
+    }
+
+    pub(crate) fn is_driven(&self) -> bool {
+        self.is_driven.load(Ordering::Acquire)
+    }
+
+    /// Sets the refreshers of the configuration that is not in use yet.
+    pub(crate) fn set_pending(&self, refreshers: Vec<Arc<JwksRefresher>>) {
+        let was_empty = std::mem::replace(&mut *self.pending(), refreshers).is_empty();
+        if !was_empty || !self.pending().is_empty() {
+            self.changed.notify_one();
+        }
+    }
+
+    fn pending(&self) -> MutexGuard<'_, Vec<Arc<JwksRefresher>>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Deadlines of requests that wait for the decision on the same token. The caller has to drive them.
+    pub fn deadlines(&self) -> &Deadlines {
+        self.flights.deadlines()
     }
 
     /// Completes when [`ReloadableAuthenticator::refreshers`] may have changed since this was last awaited.
@@ -303,6 +391,18 @@ impl ReloadableAuthenticator {
         &self.revocations
     }
 
+    /// Follows the version of the revocation list. After a change, ask [`ReloadableAuthenticator::is_revoked`] about the
+    /// decisions that still matter, such as those of open streams.
+    pub fn subscribe_revocations(&self) -> watch::Receiver<u64> {
+        self.revocations.subscribe()
+    }
+
+    /// Whether the current revocation list revokes the token of an earlier decision. Costs a few hash lookups; false for
+    /// tokens that were not accepted.
+    pub fn is_revoked(&self, decision: &AuthnDecision) -> bool {
+        decision.revocable().is_some_and(|(issuer, token)| self.revocations.revokes(issuer, &token))
+    }
+
     pub(crate) fn current_set(&self) -> Arc<AuthenticatorSet> {
         self.current.load_full()
     }
@@ -316,6 +416,7 @@ impl ReloadableAuthenticator {
             old.issuers().filter(|issuer| !stays(issuer)).map(str::to_owned).collect()
         };
         self.current.store(Arc::new(set));
+        self.expect_drivers();
         self.changed.notify_one();
         for issuer in &gone {
             self.recorder.record(&AuthnEvent::IssuerRemoved { issuer });

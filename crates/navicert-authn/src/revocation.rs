@@ -11,6 +11,7 @@ use navicert_types::time::Time;
 use navicert_types::tree::{Node, Syntax};
 use navicert_types::versioned::{Kind, Versions};
 use navicert_types::{Diagnostics, Timestamp};
+use tokio::sync::watch;
 
 use crate::config::API_VERSION;
 
@@ -142,7 +143,11 @@ impl Decode for SubjectEntry {
 
 /// The revocation list in use; it can be replaced at any time.
 #[derive(Debug, Default)]
-pub struct Revocations(ArcSwap<VersionedList>);
+pub struct Revocations {
+    current: ArcSwap<VersionedList>,
+    /// The version, for tasks that wait for a change.
+    changes: watch::Sender<u64>,
+}
 
 #[derive(Debug, Default)]
 struct VersionedList {
@@ -153,34 +158,47 @@ struct VersionedList {
 impl Revocations {
     /// Starts with this list.
     pub fn new(list: RevocationList) -> Self {
-        Revocations(ArcSwap::from_pointee(VersionedList { version: 0, list: Arc::new(list) }))
+        let current = ArcSwap::from_pointee(VersionedList { version: 0, list: Arc::new(list) });
+        Revocations { current, changes: watch::Sender::default() }
     }
 
     /// Replaces the list. An equal list changes nothing.
     pub fn replace(&self, list: RevocationList) {
         let list = Arc::new(list);
-        self.0.rcu(|old| {
+        self.current.rcu(|old| {
             let version = if old.list == list { old.version } else { old.version + 1 };
             VersionedList { version, list: Arc::clone(&list) }
         });
+        // The list is in force before a waiting task wakes.
+        let version = self.version();
+        self.changes.send_if_modified(|known| {
+            let is_newer = *known < version;
+            *known = version.max(*known);
+            is_newer
+        });
+    }
+
+    /// Follows the version of the list: completes [`watch::Receiver::changed`] after each replacement by a different list.
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 
     /// The current list.
     pub fn current(&self) -> Arc<RevocationList> {
-        Arc::clone(&self.0.load().list)
+        Arc::clone(&self.current.load().list)
     }
 
     /// Changes whenever the list does.
     pub fn version(&self) -> u64 {
-        self.0.load().version
+        self.current.load().version
     }
 
     pub(crate) fn revokes(&self, issuer: &str, token: &TokenSubject<'_>) -> bool {
-        self.0.load().list.revokes(issuer, token)
+        self.current.load().list.revokes(issuer, token)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.load().list.is_empty()
+        self.current.load().list.is_empty()
     }
 }
 
@@ -237,8 +255,14 @@ mod tests {
         let version = revocations.version();
         revocations.replace(list("tokens: [{issuer: i, jti: a}]\n"));
         assert_eq!(revocations.version(), version);
+        let mut changes = revocations.subscribe();
+        assert!(!changes.has_changed().unwrap());
         revocations.replace(list(""));
         assert_ne!(revocations.version(), version);
+        assert!(changes.has_changed().unwrap());
+        assert_eq!(*changes.borrow_and_update(), revocations.version());
+        revocations.replace(list(""));
+        assert!(!changes.has_changed().unwrap(), "an equal list wakes no task");
         assert!(revocations.current().is_empty());
     }
 }

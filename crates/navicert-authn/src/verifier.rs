@@ -93,6 +93,7 @@ pub(crate) async fn refresh(
             None => RefreshResult::Unchanged,
         },
         Refusal::Signature => keys.refresh(RefreshReason::Signature, tried).await,
+        Refusal::NotReady | Refusal::Keys(_) => keys.refresh(RefreshReason::NoKeys, tried).await,
         _ => RefreshResult::Unchanged,
     }
 }

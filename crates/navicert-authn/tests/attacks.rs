@@ -385,19 +385,29 @@ fn encodings() {
 #[test]
 fn sizes() {
     let nested = |depth: usize| format!(r#","deep":{}{}"#, "[".repeat(depth), "]".repeat(depth));
-    let groups: Vec<String> = (0..1_001).map(|index| format!("g{index}")).collect();
+    let groups = |count: usize| with("groups", json!(vec!["g"; count]));
+    let uuids: Vec<String> = (0..1_000).map(|index| format!("00000000-0000-0000-0000-{index:012}")).collect();
     table(vec![
         ("nested 100", payload(&nested(100)), ACCEPTED, ACCEPTED),
         ("TV19: nested 9000", payload(&nested(9_000)), ACCEPTED, REJECTED),
         ("nested 10001", payload(&nested(10_001)), NO_OPINION, NO_OPINION),
         ("A40, TV19: a large claim", with("x", json!("x".repeat(1 << 20))), ACCEPTED, REJECTED),
-        ("1000 groups", with("groups", json!(groups[..1_000])), ACCEPTED, ACCEPTED),
-        ("1001 groups", with("groups", json!(groups)), ACCEPTED, REJECTED),
+        ("1000 groups", with("groups", json!(uuids)), ACCEPTED, ACCEPTED),
+        ("10000 groups", groups(10_000), ACCEPTED, ACCEPTED),
+        ("10001 groups", groups(10_001), ACCEPTED, REJECTED),
         ("S105: iss with slash", with("iss", json!("https://i/")), NO_OPINION, NO_OPINION),
         ("iss below", with("iss", json!("https://i/..")), NO_OPINION, NO_OPINION),
         ("iss number", with("iss", json!(5)), NO_OPINION, NO_OPINION),
         ("TV20: iss google", with("iss", json!("accounts.google.com")), NO_OPINION, NO_OPINION),
     ]);
+}
+
+// A49
+#[test]
+fn reports_too_many_groups_as_an_identity_that_is_too_large() {
+    let token = with("groups", json!(vec!["g"; 10_001]));
+    let answer = outcome(&token, &keys(), &AuthnProfile::HARDENED);
+    assert_eq!(answer["class"], "identity_too_large", "{answer}");
 }
 
 // A42–A45, A48, MV2, MV14, MV16, H13–H15, H17

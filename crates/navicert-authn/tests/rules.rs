@@ -392,6 +392,17 @@ fn navicert_config_allows_and_forbids_per_issuer() {
     let system = payload(|claims| claims["username"] = json!("system:node:a"));
     assert_eq!(judged(json!({"url": "https://i"}), &system), "rejected: mapping");
     assert_eq!(judged(json!({"url": "https://i", "allowSystemPrefix": true}), &system), "system:node:a []");
+    let masters = payload(|claims| claims["groups"] = json!(["system:masters"]));
+    for (settings, expected) in [
+        (json!({"url": "https://i"}), "rejected: mapping"),
+        (json!({"url": "https://i", "allowSystemPrefix": true}), "rejected: mapping"),
+        (json!({"url": "https://i", "allowSystemMasters": true}), r#"u ["system:masters"]"#),
+    ] {
+        assert_eq!(judged(settings.clone(), &masters), expected, "{settings}");
+    }
+    let other = payload(|claims| claims["groups"] = json!(["system:masters", "system:nodes"]));
+    let only_masters = json!({"url": "https://i", "allowSystemMasters": true});
+    assert_eq!(judged(only_masters, &other), "rejected: mapping");
     assert_eq!(judged(json!({"url": "https://i", "allowedAlgorithms": ["ES256"]}), &plain), "u []");
     assert_eq!(judged(json!({"url": "https://i", "allowedAlgorithms": ["RS256"]}), &plain), "rejected: alg");
 }

@@ -44,6 +44,12 @@ pub(super) fn check(key: &str, path: &FieldPath, violations: &mut Violations) {
     }
 }
 
+/// Whether a key is a DNS subdomain, a slash and a path, such as `example.org/team`.
+pub fn is_domain_prefixed_path(key: &str) -> bool {
+    key.split_once('/')
+        .is_some_and(|(host, path)| is_subdomain(host) && !path.is_empty() && path.bytes().all(is_path_byte))
+}
+
 fn is_path_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte)
 }
@@ -84,6 +90,16 @@ mod tests {
             let mut violations = Violations::default();
             check(key, &FieldPath::root().field("key"), &mut violations);
             assert_eq!(violations.len(), count, "{key}: {violations}");
+        }
+    }
+
+    #[test]
+    fn domain_prefixed_paths_are_recognised() {
+        for key in ["example.org/foo", "k8s.io/x", "a/B%2f"] {
+            assert!(is_domain_prefixed_path(key), "{key}");
+        }
+        for key in ["", "foo", "/foo", "a/", "A/b", "a_b/c", "a/b c", "-a/b"] {
+            assert!(!is_domain_prefixed_path(key), "{key}");
         }
     }
 }

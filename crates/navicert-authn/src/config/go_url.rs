@@ -88,11 +88,14 @@ fn check_user(user: &str) -> Result<(), String> {
 }
 
 fn check_host(host: &str) -> Result<(), String> {
+    if host.rfind('[').is_some_and(|bracket| bracket > 0) {
+        return Err("invalid IP-literal".to_owned());
+    }
     let port = if host.starts_with('[') {
         let end = host.rfind(']').ok_or("missing ']' in host")?;
         let address = host.get(1..end).unwrap_or_default();
-        let address = address.split_once("%25").map_or(address, |(address, _)| address);
-        if address.parse::<std::net::Ipv6Addr>().is_err() {
+        let (address, zone) = address.split_once("%25").unwrap_or((address, "none"));
+        if address.parse::<std::net::Ipv6Addr>().is_err() || zone.is_empty() {
             return Err("invalid host".to_owned());
         }
         host.get(end + 1..).unwrap_or_default()
@@ -155,6 +158,10 @@ mod tests {
             ":x",
             "https://[::1",
             "https://[x]",
+            "https://[::1%25]",
+            "https://issuer.example.c[om",
+            "https://a[b]c",
+            "https://[[::1]]",
             "https://x/\u{7f}",
             "https://x%41",
             "https://a b@x",
@@ -179,6 +186,7 @@ mod tests {
             "x",
             "",
             "https://x?%zz",
+            "https://x]",
         ] {
             assert!(parse(good).is_ok(), "{good}: {:?}", parse(good));
         }

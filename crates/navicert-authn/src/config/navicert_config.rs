@@ -86,12 +86,17 @@ pub struct IssuerSettings {
     /// The allowed signature algorithms; `None`: all nine.
     // H25, S312
     pub allowed_algorithms: Option<JwsAlgorithmSet>,
-    /// Usernames and groups may start with `system:`.
+    /// Usernames and groups may start with `system:`, except for the group `system:masters`.
     // H17
     pub allow_system_prefix: bool,
+    /// Groups may contain `system:masters`.
+    // H17
+    pub allow_system_masters: bool,
     /// Path of a file with the issuer's keys, used instead of fetching them.
     // S171
     pub jwks_file: Option<PathBuf>,
+    /// Path of a file with the certificate authorities of the issuer's endpoints, in place of `certificateAuthority`.
+    pub certificate_authority_file: Option<PathBuf>,
     /// Other issuers that may sign distributed claims for it.
     // H23
     pub distributed_claim_issuers: Vec<String>,
@@ -144,7 +149,11 @@ impl NavicertConfiguration {
     /// Resolves relative paths against the folder of the file.
     #[must_use]
     pub fn resolve_paths(mut self, dir: &Path) -> Self {
-        let files = self.issuers.iter_mut().filter_map(|issuer| issuer.jwks_file.as_mut());
+        let files = self
+            .issuers
+            .iter_mut()
+            .flat_map(|issuer| [&mut issuer.jwks_file, &mut issuer.certificate_authority_file])
+            .flatten();
         for path in files.chain(self.revocation_list.as_mut()).chain(self.last_good_copy.as_mut()) {
             *path = dir.join(&*path);
         }
@@ -184,10 +193,21 @@ impl NavicertConfiguration {
         self.apply_known(compiled);
         let mut wrong = Vec::new();
         for (index, settings) in self.issuers.iter().enumerate() {
-            if !compiled.authenticators.iter().any(|one| one.issuer.url == settings.url) {
+            let path = FieldPath::root().field("issuers").index(index);
+            let authenticator = compiled.authenticators.iter().find(|one| one.issuer.url == settings.url);
+            let Some(authenticator) = authenticator else {
                 wrong.push(NavicertConfigError {
-                    path: FieldPath::root().field("issuers").index(index).field("url"),
+                    path: path.field("url"),
                     message: "no authenticator is configured for this issuer".to_owned(),
+                });
+                continue;
+            };
+            let has_own = !authenticator.issuer.certificate_authority.is_empty();
+            if settings.certificate_authority_file.is_some() && has_own {
+                wrong.push(NavicertConfigError {
+                    path: path.field("certificateAuthorityFile"),
+                    message: "the issuer already has a `certificateAuthority`; remove one of the two"
+                        .to_owned(),
                 });
             }
         }
@@ -231,7 +251,11 @@ impl Decode for IssuerSettings {
             url: fields.required("url"),
             allowed_algorithms: fields.optional::<AlgorithmNames>("allowedAlgorithms").map(|names| names.0),
             allow_system_prefix: fields.default("allowSystemPrefix"),
+            allow_system_masters: fields.default("allowSystemMasters"),
             jwks_file: fields.optional::<String>("jwksFile").map(PathBuf::from),
+            certificate_authority_file: fields
+                .optional::<String>("certificateAuthorityFile")
+                .map(PathBuf::from),
             distributed_claim_issuers: fields.default("distributedClaimIssuers"),
             lazy_distributed_claims: fields.default("lazyDistributedClaims"),
         })
@@ -388,7 +412,7 @@ mod tests {
         let read = parse(
             "profile: kube\nrules: {H7: on, H17: true, H9: off}\nreloadHealth: all\nrevocationList: /r.yaml\n\
              disallowedIssuers: [https://sa]\nlastGoodCopy: /copy.yaml\ninstance: one\negress: {cluster: 'socks5://127.0.0.1:1080', controlplane: direct}\nissuers:\n\
-             - url: https://i\n  allowedAlgorithms: [RS256, ES256]\n  allowSystemPrefix: true\n  jwksFile: /k.json\n\
+             - url: https://i\n  allowedAlgorithms: [RS256, ES256]\n  allowSystemPrefix: true\n  allowSystemMasters: true\n  jwksFile: /k.json\n\
              \x20 distributedClaimIssuers: [https://d]\n  lazyDistributedClaims: true\nservers: {webhook: {}}\n",
         )
         .unwrap();
@@ -406,6 +430,7 @@ mod tests {
         );
         assert_eq!(read.reload_health, ReloadHealth::All);
         let issuer = &read.issuers[0];
+        assert!(issuer.allow_system_masters);
         assert!(
             issuer.allow_system_prefix && issuer.allowed_algorithms.unwrap().contains(JwsAlgorithm::ES256)
         );

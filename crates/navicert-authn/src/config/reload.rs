@@ -3,16 +3,18 @@
 // S182–S192, H24
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use navicert_types::authentication_config::AnonymousAuthConfig;
 use navicert_types::{Diagnostics, error_chain};
 use tokio::sync::Notify;
 
+use super::certificate_authority_files::CertificateAuthorityFileError;
 use super::load::{ConfigError, load_excluding_issuers};
 use super::navicert_config::{BaseProfile, NavicertConfigError, NavicertConfiguration, ReloadHealth};
 use crate::jwks::{JwksContext, JwksRefresher, KeySet, KeySetError, StaticKeys};
@@ -31,6 +33,10 @@ const ISSUER_READY_TIMEOUT: Duration = Duration::from_secs(60);
 /// How often pending issuers are checked; the second is upstream's interval.
 const PENDING_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 const UPSTREAM_PENDING_CHECK_INTERVAL: Duration = Duration::from_secs(10);
+/// First interval between checks if another task fetches the keys: most issuers respond within it.
+const FIRST_PENDING_CHECK_INTERVAL: Duration = Duration::from_millis(50);
+/// A configuration that waits this long for its issuers is reported.
+const REPORT_WAITING_AFTER: Duration = Duration::from_secs(3);
 
 /// The origin of an `AuthenticationConfiguration`.
 #[derive(Clone, Debug)]
@@ -97,6 +103,9 @@ pub enum AuthnLoadError {
         /// The cause.
         source: KeySetError,
     },
+    /// A file with certificate authorities is invalid.
+    #[error(transparent)]
+    CertificateAuthority(#[from] CertificateAuthorityFileError),
     /// The revocation list is invalid.
     #[error("invalid revocation list `{}`: {wrong}", path.display())]
     Revocations {
@@ -104,6 +113,17 @@ pub enum AuthnLoadError {
         path: PathBuf,
         /// Every problem.
         wrong: Diagnostics,
+    },
+    /// A file that the process may not use since it confined itself.
+    #[error(
+        "`{}` is outside the directories that this server may {} since its start; restart it to use the file",
+        path.display(), if *is_written { "write" } else { "read" }
+    )]
+    OutsideScope {
+        /// Its path.
+        path: PathBuf,
+        /// Whether it would be written.
+        is_written: bool,
     },
     /// `anonymous` cannot change while the process runs.
     // S185
@@ -113,6 +133,15 @@ pub enum AuthnLoadError {
 
 fn joined(errors: &[NavicertConfigError]) -> String {
     errors.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// The files that a process may use after it has confined itself.
+pub trait FileScope: fmt::Debug + Send + Sync {
+    /// Whether a file may be read.
+    fn may_read(&self, file: &Path) -> bool;
+
+    /// Whether a file may be replaced by a new one.
+    fn may_replace(&self, file: &Path) -> bool;
 }
 
 /// The outcome of a reload check.
@@ -147,8 +176,21 @@ pub struct AuthnReloader {
     context: JwksContext,
     authenticator: Arc<ReloadableAuthenticator>,
     state: tokio::sync::Mutex<ReloadState>,
-    /// The most important problem of the state, outside of its lock, which is held during requests to issuers.
-    problem: Mutex<Option<String>>,
+    /// Outside of the lock of the state, which is held during requests to issuers.
+    problems: Mutex<Problems>,
+    /// Outside of the lock of the state as well: a revocation waits for no issuer.
+    revocation_file: Mutex<RevocationFile>,
+    /// Notified when the configuration names another revocation list.
+    list_moved: Notify,
+    scope: OnceLock<Arc<dyn FileScope>>,
+}
+
+/// The revocation list's file.
+#[derive(Debug, Default)]
+struct RevocationFile {
+    path: Option<PathBuf>,
+    /// The contents that were last applied or rejected.
+    tracked: Option<Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -157,10 +199,8 @@ struct ReloadState {
     tracked: ConfigFiles,
     /// The configuration in use.
     used: Vec<u8>,
-    revocations: Option<Vec<u8>>,
     anonymous: Option<AnonymousAuthConfig>,
     pending: Option<PendingReload>,
-    problems: Problems,
 }
 
 /// Current problems.
@@ -172,12 +212,14 @@ struct Problems {
     list: Option<String>,
     /// Why the copy of the configuration could not be written.
     copy: Option<String>,
+    /// Which issuer a valid configuration waits for.
+    waiting: Option<String>,
 }
 
 impl Problems {
     /// The most important problem.
     fn worst(&self) -> Option<String> {
-        let Problems { config, list, copy } = self;
+        let Problems { config, list, copy, waiting: _ } = self;
         config.as_ref().or(list.as_ref()).or(copy.as_ref()).cloned()
     }
 }
@@ -198,8 +240,8 @@ struct PendingReload {
 struct ConfigFiles {
     config: Vec<u8>,
     navicert_config: Option<Vec<u8>>,
-    /// Key files by path.
-    keys: BTreeMap<PathBuf, Vec<u8>>,
+    /// Key files and certificate authorities of issuers, by path.
+    of_issuers: BTreeMap<PathBuf, Vec<u8>>,
 }
 
 impl AuthnReloader {
@@ -214,30 +256,35 @@ impl AuthnReloader {
         let changed = Arc::new(Notify::new());
         let InitialConfig { files, used, prepared, problem } = InitialConfig::new(&sources)?;
         let anonymous = prepared.compiled.anonymous.clone();
-        let text = match &prepared.navicert_config.revocation_list {
-            None => None,
-            Some(path) => {
-                let text = read(path)?;
-                revocations.replace(parse_revocations(path, &text)?);
-                Some(text)
-            }
-        };
+        let mut revocation_file = RevocationFile::default();
+        if let Some(path) = &prepared.navicert_config.revocation_list {
+            let text = read(path)?;
+            revocations.replace(parse_revocations(path, &text)?);
+            revocation_file = RevocationFile { path: Some(path.clone()), tracked: Some(text) };
+        }
         let copy = prepared.navicert_config.last_good_copy.clone();
         let set = prepared.set(&context, &changed, None).with_revocations(&revocations);
         let live = Arc::new(ReloadableAuthenticator::new(set, revocations, &context, changed));
         context.recorder.record(&AuthnEvent::Configuration { text: &used });
-        let problems = Problems { config: problem, ..Problems::default() };
-        let mut state =
-            ReloadState { tracked: files, used, revocations: text, anonymous, pending: None, problems };
-        state.keep_copy(copy.as_deref());
-        let problem = Mutex::new(state.problems.worst());
+        let problems =
+            Problems { config: problem, copy: keep_copy(&used, copy.as_deref()), ..Problems::default() };
+        let state = ReloadState { tracked: files, used, anonymous, pending: None };
         Ok(AuthnReloader {
             sources,
             context,
             authenticator: live,
             state: tokio::sync::Mutex::new(state),
-            problem,
+            problems: Mutex::new(problems),
+            revocation_file: Mutex::new(revocation_file),
+            list_moved: Notify::new(),
+            scope: OnceLock::new(),
         })
+    }
+
+    /// Says which files the process may use from now on. A new configuration that names others is rejected. Only the first
+    /// call counts, as a process cannot undo its confinement.
+    pub fn confine(&self, scope: Arc<dyn FileScope>) {
+        let _ = self.scope.set(scope);
     }
 
     /// The authenticator in service.
@@ -245,57 +292,144 @@ impl AuthnReloader {
         &self.authenticator
     }
 
-    /// The files to watch: run [`AuthnReloader::check`] when one of them, or its folder, changes.
+    /// The files to watch: run [`AuthnReloader::check`] when one of them, or its folder, changes. The revocation list is one of them.
     pub async fn watched(&self) -> Vec<PathBuf> {
         let state = self.state.lock().await;
+        self.files_of(&state)
+    }
+
+    /// The same before a runtime exists. Blocks while a check runs.
+    pub fn watched_blocking(&self) -> Vec<PathBuf> {
+        self.files_of(&self.state.blocking_lock())
+    }
+
+    fn files_of(&self, state: &ReloadState) -> Vec<PathBuf> {
         let config = match &self.sources.config {
             ConfigOrigin::File(path) => Some(path),
             ConfigOrigin::Flags { .. } => None,
         };
         let own = [config, self.sources.navicert_config.as_ref()];
         let mut paths: Vec<PathBuf> = own.into_iter().flatten().cloned().collect();
-        paths.extend(state.tracked.keys.keys().cloned());
-        paths.extend(self.revocation_list(&state.tracked));
+        paths.extend(state.tracked.of_issuers.keys().cloned());
+        paths.extend(self.revocation_list());
         paths
+    }
+
+    /// The file of the revocation list in use, if the configuration names one.
+    pub fn revocation_list(&self) -> Option<PathBuf> {
+        self.revocation_file().path.clone()
+    }
+
+    /// Completes when [`AuthnReloader::revocation_list`] has changed since this was last awaited.
+    pub async fn revocation_list_moved(&self) {
+        self.list_moved.notified().await;
     }
 
     /// Why the current files are not in use, if they are not.
     pub fn problem(&self) -> Option<String> {
-        self.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.problems().worst()
     }
 
-    /// Checks the files and applies or rejects a change.
+    /// The issuer that a valid configuration has been waiting for, for some seconds, and why it is not ready.
+    pub fn waiting_for(&self) -> Option<String> {
+        self.problems().waiting.clone()
+    }
+
+    /// Checks the revocation list, then the other files, and applies or rejects a change.
     pub async fn check(&self) -> ReloadCheck {
-        let mut state = self.state.lock().await;
-        let reload = self.check_config(&mut state).await;
-        let listed = self.check_revocations(&mut state);
-        let pause = state.pending.as_ref().map_or(POLL_INTERVAL, |pending| pending.check_interval);
-        if let ReloadOutcome::Refused(why) = &reload {
-            state.problems.config = Some(why.clone());
-        }
-        match &listed {
-            Some(ReloadOutcome::Refused(why)) => state.problems.list = Some(why.clone()),
-            Some(_) => state.problems.list = None,
-            None => {}
-        }
-        let reload = match (reload, listed) {
-            (ReloadOutcome::Unchanged, Some(listed)) => listed,
+        let listed = self.check_revocations();
+        let checked = self.check_configuration().await;
+        let reload = match (checked.reload, listed) {
+            (ReloadOutcome::Unchanged, listed) => listed,
             (reload, _) => reload,
         };
-        *self.problem.lock().unwrap_or_else(PoisonError::into_inner) = state.problems.worst();
+        ReloadCheck { reload, ..checked }
+    }
+
+    /// Checks all files except the revocation list, and applies or rejects a change.
+    pub async fn check_configuration(&self) -> ReloadCheck {
+        let mut state = self.state.lock().await;
+        let reload = self.check_config(&mut state).await;
+        let pause = state.pending.as_ref().map_or(POLL_INTERVAL, |pending| self.pending_pause(pending));
+        if let ReloadOutcome::Refused(why) = &reload {
+            self.problems().config = Some(why.clone());
+        }
+        if state.pending.is_none() {
+            self.problems().waiting = None;
+            self.authenticator.set_pending(Vec::new());
+        }
         ReloadCheck { reload, pause }
+    }
+
+    /// Checks the revocation list, which changes more often than the configuration and waits for nothing. A change is in force when
+    /// this returns.
+    pub fn check_revocations(&self) -> ReloadOutcome {
+        let outcome = self.read_revocations();
+        match &outcome {
+            ReloadOutcome::Refused(why) => self.problems().list = Some(why.clone()),
+            ReloadOutcome::Applied => self.problems().list = None,
+            ReloadOutcome::Unchanged | ReloadOutcome::Waiting => {}
+        }
+        outcome
+    }
+
+    fn read_revocations(&self) -> ReloadOutcome {
+        let mut file = self.revocation_file();
+        let Some(path) = file.path.clone() else { return ReloadOutcome::Unchanged };
+        let text = match read(&path) {
+            Ok(text) => text,
+            Err(error) => return self.refuse(&self.in_scope(error)),
+        };
+        if file.tracked.as_ref() == Some(&text) {
+            return ReloadOutcome::Unchanged;
+        }
+        let list = parse_revocations(&path, &text);
+        file.tracked = Some(text);
+        match list {
+            Ok(list) => {
+                self.authenticator.revocations().replace(list);
+                ReloadOutcome::Applied
+            }
+            Err(error) => self.refuse(&error),
+        }
+    }
+
+    /// Uses the revocation list of a new configuration. A configuration without one revokes nothing.
+    fn move_revocations(&self, path: Option<PathBuf>) {
+        let is_removed = path.is_none();
+        {
+            let mut file = self.revocation_file();
+            if file.path == path {
+                return;
+            }
+            *file = RevocationFile { path, tracked: None };
+        }
+        if is_removed {
+            self.authenticator.revocations().replace(RevocationList::default());
+            self.problems().list = None;
+        }
+        self.check_revocations();
+        self.list_moved.notify_one();
+    }
+
+    fn problems(&self) -> MutexGuard<'_, Problems> {
+        self.problems.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn revocation_file(&self) -> MutexGuard<'_, RevocationFile> {
+        self.revocation_file.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn check_config(&self, state: &mut ReloadState) -> ReloadOutcome {
         let files = match ConfigFiles::read(&self.sources) {
             Ok(files) => files,
             // Not tracked: the next check tries again (S183).
-            Err(error) => return self.refuse(&error),
+            Err(error) => return self.refuse(&self.in_scope(error)),
         };
         if files == state.tracked {
             state.pending = None;
             if files.config == state.used {
-                state.problems.config = None;
+                self.problems().config = None;
             }
             return ReloadOutcome::Unchanged;
         }
@@ -323,6 +457,7 @@ impl AuthnReloader {
         if prepared.compiled.anonymous != state.anonymous {
             return Err(AuthnLoadError::Anonymous);
         }
+        self.check_scope(&prepared.navicert_config)?;
         let (profile, health) = (prepared.compiled.profile, prepared.navicert_config.reload_health);
         let earlier = self.authenticator.current_set();
         let set = prepared.set(&self.context, self.authenticator.changed(), Some(&earlier));
@@ -341,6 +476,8 @@ impl AuthnReloader {
         } else {
             UPSTREAM_PENDING_CHECK_INTERVAL
         };
+        // A task that drives the refreshers starts at once.
+        self.authenticator.set_pending(awaited.clone());
         Ok(PendingReload {
             set,
             files: files.clone(),
@@ -354,16 +491,22 @@ impl AuthnReloader {
     async fn try_pending(&self, state: &mut ReloadState) -> ReloadOutcome {
         let Some(pending) = &state.pending else { return ReloadOutcome::Unchanged };
         for refresher in pending.awaited.iter().filter(|refresher| !refresher.health().is_ready) {
-            refresher.run_due().await;
+            if !self.authenticator.is_driven() {
+                refresher.run_due().await;
+            }
         }
         let not_ready = pending.awaited.iter().find(|refresher| !refresher.health().is_ready);
         if let Some(not_ready) = not_ready {
             let waited = self.context.clock.monotonic().saturating_sub(pending.since);
+            let why = not_ready.health().last_error;
+            let why = why.as_deref().unwrap_or("it has not responded yet");
+            let message = format!("issuer `{}` is not ready: {why}", not_ready.issuer().url);
             if waited < ISSUER_READY_TIMEOUT {
+                if waited >= REPORT_WAITING_AFTER {
+                    self.problems().waiting = Some(message);
+                }
                 return ReloadOutcome::Waiting;
             }
-            let why = not_ready.health().last_error.unwrap_or_default();
-            let message = format!("issuer `{}` is not ready: {why}", not_ready.issuer().url);
             // Not tracked: the next check tries again (S187).
             state.pending = None;
             self.context.recorder.record(&AuthnEvent::Reloaded { is_success: false });
@@ -372,42 +515,47 @@ impl AuthnReloader {
         let Some(pending) = state.pending.take() else { return ReloadOutcome::Unchanged };
         self.context.recorder.record(&AuthnEvent::Reloaded { is_success: true });
         self.context.recorder.record(&AuthnEvent::Configuration { text: &pending.files.config });
+        let navicert_config = parse_navicert_config(&pending.files, &self.sources).unwrap_or_default();
+        self.move_revocations(navicert_config.revocation_list);
         self.authenticator.replace(pending.set);
         state.used = pending.files.config.clone();
         state.tracked = pending.files;
-        state.problems.config = None;
-        state.keep_copy(
-            parse_navicert_config(&state.tracked, &self.sources)
-                .unwrap_or_default()
-                .last_good_copy
-                .as_deref(),
-        );
+        let copy = keep_copy(&state.used, navicert_config.last_good_copy.as_deref());
+        let mut problems = self.problems();
+        (problems.config, problems.copy) = (None, copy);
         ReloadOutcome::Applied
     }
 
-    /// The revocation list is checked separately: it changes more often than the configuration.
-    fn check_revocations(&self, state: &mut ReloadState) -> Option<ReloadOutcome> {
-        let path = self.revocation_list(&state.tracked)?;
-        let text = match read(&path) {
-            Ok(text) => text,
-            Err(error) => return Some(self.refuse(&error)),
-        };
-        if state.revocations.as_ref() == Some(&text) {
-            return None;
+    /// When to check a pending configuration again.
+    fn pending_pause(&self, pending: &PendingReload) -> Duration {
+        if !self.authenticator.is_driven() {
+            return pending.check_interval;
         }
-        let list = parse_revocations(&path, &text);
-        state.revocations = Some(text);
-        Some(match list {
-            Ok(list) => {
-                self.authenticator.revocations().replace(list);
-                ReloadOutcome::Applied
-            }
-            Err(error) => self.refuse(&error),
-        })
+        let waited = self.context.clock.monotonic().saturating_sub(pending.since);
+        let longest = pending.check_interval.min(PENDING_CHECK_INTERVAL);
+        (waited / 2).clamp(FIRST_PENDING_CHECK_INTERVAL, longest)
     }
 
-    fn revocation_list(&self, files: &ConfigFiles) -> Option<PathBuf> {
-        parse_navicert_config(files, &self.sources).ok()?.revocation_list
+    /// A file that is opened only when the configuration is in use has to be in scope before.
+    fn check_scope(&self, navicert_config: &NavicertConfiguration) -> Result<(), AuthnLoadError> {
+        let Some(scope) = self.scope.get() else { return Ok(()) };
+        let outside =
+            |path: &PathBuf, is_written| AuthnLoadError::OutsideScope { path: path.clone(), is_written };
+        match (&navicert_config.revocation_list, &navicert_config.last_good_copy) {
+            (Some(path), _) if !scope.may_read(path) => Err(outside(path, false)),
+            (_, Some(path)) if !scope.may_replace(path) => Err(outside(path, true)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Names the confinement as the cause if a file outside of it could not be read.
+    fn in_scope(&self, error: AuthnLoadError) -> AuthnLoadError {
+        match (error, self.scope.get()) {
+            (AuthnLoadError::Read { path, .. }, Some(scope)) if !scope.may_read(&path) => {
+                AuthnLoadError::OutsideScope { path, is_written: false }
+            }
+            (error, _) => error,
+        }
     }
 
     fn refuse(&self, error: &AuthnLoadError) -> ReloadOutcome {
@@ -416,21 +564,16 @@ impl AuthnReloader {
     }
 }
 
-impl ReloadState {
-    /// Writes a copy of the configuration in use. A failure is reported as a problem and stops nothing.
-    fn keep_copy(&mut self, path: Option<&Path>) {
-        self.problems.copy = None;
-        let Some(path) = path.filter(|path| fs::read(path).ok().as_ref() != Some(&self.used)) else { return };
-        // Atomically: a process that starts meanwhile finds the old copy or the new one.
-        let mut new = path.as_os_str().to_owned();
-        new.push(".new");
-        let new = PathBuf::from(new);
-        if let Err(why) = fs::write(&new, &self.used).and_then(|()| fs::rename(&new, path)) {
-            let path = path.display();
-            self.problems.copy =
-                Some(format!("failed to write a copy of the configuration to `{path}`: {why}"));
-        }
-    }
+/// Writes a copy of the configuration in use. A failure is returned as a problem and stops nothing.
+fn keep_copy(used: &[u8], path: Option<&Path>) -> Option<String> {
+    let path = path.filter(|path| fs::read(path).ok().as_deref() != Some(used))?;
+    // Atomically: a process that starts meanwhile finds the old copy or the new one.
+    let mut new = path.as_os_str().to_owned();
+    new.push(".new");
+    let new = PathBuf::from(new);
+    let why = fs::write(&new, used).and_then(|()| fs::rename(&new, path)).err()?;
+    let path = path.display();
+    Some(format!("failed to write a copy of the configuration to `{path}`: {why}"))
 }
 
 /// The configuration that a process starts with.
@@ -495,9 +638,11 @@ impl ConfigFiles {
         files.navicert_config = sources.navicert_config.as_deref().map(read).transpose()?;
         // An invalid `NavicertConfiguration` is reported later, with all other problems.
         let navicert_config = parse_navicert_config(&files, sources).unwrap_or_default();
-        for path in navicert_config.issuers.into_iter().filter_map(|issuer| issuer.jwks_file) {
+        let of_issuers = navicert_config.issuers.into_iter();
+        let of_issuers = of_issuers.flat_map(|issuer| [issuer.jwks_file, issuer.certificate_authority_file]);
+        for path in of_issuers.flatten() {
             let text = read(&path)?;
-            files.keys.insert(path, text);
+            files.of_issuers.insert(path, text);
         }
         Ok(files)
     }
@@ -538,6 +683,9 @@ fn prepare(files: &ConfigFiles, sources: &ConfigSources) -> Result<PreparedConfi
     let mut compiled =
         load_excluding_issuers(&files.config, &profile, &navicert_config.disallowed_issuers)?.compiled;
     navicert_config.apply(&mut compiled).map_err(AuthnLoadError::Mismatch)?;
+    navicert_config.apply_certificate_authorities(&mut compiled, |path| {
+        files.of_issuers.get(path).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
+    })?;
     if let ConfigOrigin::Flags { algorithms, .. } = &sources.config {
         for authenticator in &mut compiled.authenticators {
             authenticator.settings.allowed_algorithms.get_or_insert(*algorithms);
@@ -567,7 +715,7 @@ fn static_keys(
     let mut fixed = BTreeMap::new();
     for issuer in &navicert_config.issuers {
         let Some(path) = &issuer.jwks_file else { continue };
-        let text = files.keys.get(path).map(Vec::as_slice).unwrap_or_default();
+        let text = files.of_issuers.get(path).map(Vec::as_slice).unwrap_or_default();
         let keys = KeySet::parse(text, profile)
             .map_err(|source| AuthnLoadError::Keys { path: path.clone(), source })?;
         fixed.insert(issuer.url.clone(), StaticKeys::new(keys));

@@ -231,6 +231,11 @@ impl RefusalContext<'_> {
                 let path = configuration.path.field("claimMappings");
                 guidance.remedy(format!("add a prefix at {path}, or set `allowSystemPrefix` for this issuer in the NavicertConfiguration"))
             }
+            Refusal::SystemMasters => {
+                guidance.say("members of `system:masters` may do everything in the cluster, whatever RBAC says, and profile `hardened` rejects the group");
+                let path = configuration.path.field("claimMappings");
+                guidance.remedy(format!("bind the users' own group to `cluster-admin` instead; if the group is intended, set `allowSystemMasters` for this issuer in the NavicertConfiguration, or drop it at {path}"))
+            }
             Refusal::EmptyUsername => guidance.remedy(format!(
                 "configure the provider to set the claim that {}.username maps",
                 configuration.path.field("claimMappings")
@@ -241,7 +246,7 @@ impl RefusalContext<'_> {
                 guidance.say("the groups are a distributed claim (`_claim_names`, `_claim_sources`), usually because there are too many for the token");
                 guidance.remedy("configure the provider to include fewer groups (only those assigned to the application) in the token itself")
             }
-            Refusal::TooLarge(_) => guidance.remedy("configure the provider to issue smaller tokens: usually the list of groups is too long"),
+            Refusal::TooLarge(_) | Refusal::IdentityTooLarge => guidance.remedy("configure the provider to issue smaller tokens: usually the list of groups is too long"),
             Refusal::Malformed(_) | Refusal::Issuer => {
                 guidance.remedy("configure the provider to issue tokens as the standard requires; no setting in the configuration can compensate")
             }
@@ -342,12 +347,22 @@ impl RefusalContext<'_> {
 
     fn signature(&self, is_unknown: bool) -> Guidance {
         let mut guidance = Guidance::default();
-        let kids: Vec<String> = match self.authenticator.keys().current() {
-            Ok(keys) => keys.keys().iter().map(|key| format!("`{}`", key.kid())).collect(),
-            Err(_) => Vec::new(),
+        let current = self.authenticator.keys().current();
+        let keys = current.as_ref().map_or(&[][..], |keys| keys.keys());
+        let kids = |usable: bool| -> Vec<String> {
+            let found = keys.iter().filter(|key| key.is_usable() == usable);
+            found.map(|key| format!("`{}`", key.kid())).collect()
         };
-        let known = if kids.is_empty() { "none".to_owned() } else { kids.join(", ") };
-        guidance.say(format!("available keys of the issuer: {known}"));
+        let (known, others) = (kids(true), kids(false));
+        let shown = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        guidance.say(format!("available keys of the issuer: {shown}"));
+        if !others.is_empty() {
+            guidance
+                .say(format!("keys that are not for signatures (`use`, `key_ops`): {}", others.join(", ")));
+        }
+        if known.is_empty() && !others.is_empty() {
+            return guidance.remedy("configure the issuer to publish its signing keys, with `use: sig`");
+        }
         let has = |claim: &str| self.claims.claim(claim).is_some();
         if is_unknown && has("cid") && has("scp") {
             guidance.say("it is an access token of Okta (`cid`, `scp`); keys for those of the org authorization server are not published");

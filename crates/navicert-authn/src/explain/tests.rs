@@ -20,6 +20,30 @@ fn failure(explanation: &Explanation) -> Option<(AuthnStep, String)> {
     })
 }
 
+#[test]
+fn keys_for_encryption_are_not_called_available() {
+    let (signs, encrypts) =
+        (SigningKey::generate(Algorithm::Es256, "signs"), SigningKey::generate(Algorithm::Es256, "encrypts"));
+    let config = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\n\
+        jwt: [{issuer: {url: https://i, audiences: [kube]}, claimMappings: {username: {claim: sub, prefix: ''}}}]\n";
+    let claims = json!({"iss": "https://i", "aud": "kube", "exp": 2_000, "sub": "ann"});
+    let mut encryption_key = encrypts.jwk();
+    encryption_key["use"] = json!("enc");
+    let guidance = |keys: Value| {
+        let token = encrypts.token(&claims);
+        let request = json!({"config": config, "jwks": {"keys": keys}, "token": token, "now": 1_000});
+        let explanation = explained(&request, &AuthnProfile::HARDENED);
+        let hints: Vec<String> = explanation.hints.iter().map(Masked::shown).collect();
+        format!("{hints:?} {:?}", explanation.remedy)
+    };
+    let both = guidance(json!([signs.jwk(), encryption_key]));
+    assert!(both.contains("available keys of the issuer: `signs`\""), "{both}");
+    assert!(both.contains("not for signatures (`use`, `key_ops`): `encrypts`"), "{both}");
+    let one = guidance(json!([encryption_key]));
+    assert!(one.contains("available keys of the issuer: none"), "{one}");
+    assert!(one.contains("publish its signing keys"), "{one}");
+}
+
 // S286
 #[test]
 fn common_failures_have_plain_explanations() {

@@ -7,6 +7,7 @@
 //! # use navicert_authn::jwks::JwksRefresher;
 //! # use std::{future::Future, time::Duration};
 //! async fn background<F: Future<Output = ()>>(refresher: &JwksRefresher, sleep: impl Fn(Duration) -> F) {
+//!     let _driver = refresher.attach_driver();
 //!     loop {
 //!         let pause = refresher.run_due().await;
 //!         tokio::select! {
@@ -16,23 +17,30 @@
 //!     }
 //! }
 //! ```
+//!
+//! and, beside that loop, [`JwksRefresher::deadlines`].
+
+mod on_demand;
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use navicert_types::{Clock, Timestamp, error_chain};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use super::discovery::{Discovered, discover_within};
 use super::fetch::{BoxFuture, Fetch, FetchRequest};
-use super::refetch_limiter::JwksRefetchLimiter;
+use super::fetch_demand::FetchDemand;
 use super::{KeySet, KeySource, KeysUnavailable, RefreshReason, RefreshResult, freshness};
 use crate::config::CompiledIssuer;
+use crate::deadlines::Deadlines;
 use crate::metrics::{AuthnEvent, AuthnRecorder, RefreshTrigger};
 use crate::profile::{AuthnProfile, Hardening};
+
+pub use on_demand::DriverGuard;
 
 /// Minimum, default and maximum lifetime of keys.
 // H22
@@ -55,9 +63,6 @@ const JITTER_FRACTION: f64 = 0.2;
 /// Retry interval without [`Hardening::DiscoveryRetry`].
 // S161
 const UPSTREAM_RETRY_INTERVAL: Duration = Duration::from_secs(10);
-/// Keys that stay fresh for at least this long are not fetched again, without [`Hardening::KeyLifetime`].
-// S166
-const UPSTREAM_FRESHNESS_MARGIN: Duration = Duration::from_secs(30);
 /// Interval when nothing is due.
 const MAX_RUN_INTERVAL: Duration = Duration::from_secs(24 * 3600);
 
@@ -105,11 +110,16 @@ pub struct JwksRefresher {
     context: JwksContext,
     time_limit: Option<Duration>,
     published: ArcSwap<PublishedKeys>,
-    refetch_limiter: Mutex<JwksRefetchLimiter>,
-    /// Number of fetches so far; tells a waiting task that a concurrent one has fetched.
-    // S169
-    attempts: AtomicU64,
-    /// Notified after a fetch that a token caused: the schedule may have changed.
+    /// What tokens want. Locked for a moment only, unlike `state`, which is locked during requests to the issuer.
+    demand: Mutex<FetchDemand>,
+    /// Number of the last fetch that ended.
+    finished: watch::Sender<u64>,
+    deadlines: Deadlines,
+    /// Number of tasks that drive this refresher.
+    drivers: AtomicUsize,
+    /// A task is about to drive it.
+    expects_driver: AtomicBool,
+    /// Notified when a token wants a fetch.
     schedule_changed: Notify,
     state: tokio::sync::Mutex<RefreshState>,
 }
@@ -122,6 +132,8 @@ struct PublishedKeys {
     address: Option<String>,
     /// Reading of the monotonic clock after which the keys are no longer trusted.
     trusted_until: Option<Duration>,
+    /// No fetch before this time less a margin, without [`Hardening::KeyLifetime`].
+    fresh_until: Duration,
     health: IssuerHealth,
     discovery_error: Option<String>,
     keys_error: Option<String>,
@@ -137,10 +149,7 @@ struct RefreshState {
     /// Consecutive failures, for the back-off.
     failures: u32,
     failing_since: Option<Duration>,
-    /// No fetch before this time less a margin, without [`Hardening::KeyLifetime`].
-    fresh_until: Duration,
     body: Vec<u8>,
-    last: Result<(), String>,
 }
 
 impl JwksRefresher {
@@ -152,6 +161,7 @@ impl JwksRefresher {
             version: 0,
             address: None,
             trusted_until: None,
+            fresh_until: Duration::ZERO,
             health: IssuerHealth::default(),
             discovery_error: None,
             keys_error: None,
@@ -162,10 +172,9 @@ impl JwksRefresher {
             keys_due: None,
             failures: 0,
             failing_since: None,
-            fresh_until: Duration::ZERO,
             body: Vec::new(),
-            last: Ok(()),
         };
+        let deadlines = Deadlines::new(Arc::clone(&context.clock));
         context.recorder.record(&AuthnEvent::IssuerReady { issuer: &issuer.url, is_ready: false });
         JwksRefresher {
             issuer,
@@ -173,8 +182,11 @@ impl JwksRefresher {
             context,
             time_limit: None,
             published: ArcSwap::from_pointee(published),
-            refetch_limiter: Mutex::default(),
-            attempts: AtomicU64::new(0),
+            demand: Mutex::default(),
+            finished: watch::Sender::default(),
+            deadlines,
+            drivers: AtomicUsize::new(0),
+            expects_driver: AtomicBool::new(false),
             schedule_changed: Notify::new(),
             state: tokio::sync::Mutex::new(state),
         }
@@ -209,11 +221,18 @@ impl JwksRefresher {
     /// retried with back-off.
     pub async fn run_due(&self) -> Duration {
         let mut state = self.state.lock().await;
-        if state.discovery_due.is_some_and(|due| due <= self.monotonic()) {
-            self.discover(&mut state).await;
-        }
-        if state.keys_due.is_some_and(|due| due <= self.monotonic()) {
-            self.refresh_keys(&mut state, RefreshTrigger::Background).await;
+        let is_due = |due: Option<Duration>| due.is_some_and(|due| due <= self.monotonic());
+        let is_wanted = self.demand().is_wanted();
+        if is_wanted || is_due(state.discovery_due) || is_due(state.keys_due) {
+            let fetch = self.begin_fetch();
+            if is_due(state.discovery_due) || state.discovered.is_none() {
+                self.discover(&mut state).await;
+            }
+            if fetch.by_token {
+                self.refresh_keys(&mut state, RefreshTrigger::Token).await;
+            } else if is_due(state.keys_due) {
+                self.refresh_keys(&mut state, RefreshTrigger::Background).await;
+            }
         }
         self.expire_keys();
         let now = self.monotonic();
@@ -222,8 +241,7 @@ impl JwksRefresher {
         next.map_or(MAX_RUN_INTERVAL, |due| due.saturating_sub(now)).min(MAX_RUN_INTERVAL)
     }
 
-    /// Completes when a token has caused a fetch: the time that [`JwksRefresher::run_due`] returned may be outdated, since a failed
-    /// fetch is retried sooner.
+    /// Completes when a token wants a fetch: the time that [`JwksRefresher::run_due`] returned is outdated.
     pub async fn schedule_changed(&self) {
         self.schedule_changed.notified().await;
     }
@@ -261,6 +279,12 @@ impl JwksRefresher {
             }
             Err(error) => {
                 state.discovery_due = Some(now + self.next_backoff(state));
+                // Keys that are at hand do not depend on it.
+                if state.discovered.is_none() {
+                    let mut demand = self.demand();
+                    demand.limiter.fetched(false, now);
+                    demand.last_error = Some(format!("discovery failed: {error}"));
+                }
                 self.publish(|published| {
                     published.discovery_error = Some(format!("discovery failed: {error}"));
                 });
@@ -272,7 +296,6 @@ impl JwksRefresher {
     async fn refresh_keys(&self, state: &mut RefreshState, trigger: RefreshTrigger) {
         let Some(discovered) = &state.discovered else { return };
         let url = discovered.jwks_uri.clone();
-        self.attempts.fetch_add(1, Ordering::AcqRel);
         let outcome = self.fetch_keys(&url).await;
         let now = self.monotonic();
         self.context.recorder.record(&AuthnEvent::KeysRefreshed { trigger });
@@ -284,18 +307,18 @@ impl JwksRefresher {
             Ok(fetched) => {
                 let has_lifetime = self.profile.has(Hardening::KeyLifetime);
                 let lifetime = if has_lifetime { clamp_lifetime(fetched.lifetime) } else { fetched.lifetime };
-                state.fresh_until = now + lifetime;
                 state.keys_due = has_lifetime.then(|| now + lifetime / 10 * 9);
                 state.failures = 0;
                 state.failing_since = None;
-                state.last = Ok(());
+                {
+                    let mut demand = self.demand();
+                    demand.limiter.fetched(true, now);
+                    demand.last_error = None;
+                }
                 let is_new = state.body != fetched.body || self.published.load().keys.is_err();
                 state.body = fetched.body;
-                self.publish_keys(
-                    fetched.keys,
-                    is_new,
-                    has_lifetime.then(|| now + lifetime + STALE_KEY_GRACE),
-                );
+                let trusted_until = has_lifetime.then(|| now + lifetime + STALE_KEY_GRACE);
+                self.publish_keys(fetched.keys, is_new, (now + lifetime, trusted_until));
             }
             Err(error) => {
                 let since = *state.failing_since.get_or_insert(now);
@@ -312,7 +335,9 @@ impl JwksRefresher {
                 self.publish(|published| {
                     published.keys_error = Some(format!("failed to fetch keys: {error}"));
                 });
-                state.last = Err(error);
+                let mut demand = self.demand();
+                demand.limiter.fetched(false, now);
+                demand.last_error = Some(error);
             }
         }
     }
@@ -331,13 +356,18 @@ impl JwksRefresher {
     }
 
     /// Publishes a new key set. Keys that it omits are no longer trusted.
-    fn publish_keys(&self, keys: KeySet, is_new: bool, trusted_until: Option<Duration>) {
+    fn publish_keys(
+        &self,
+        keys: KeySet,
+        is_new: bool,
+        (fresh_until, trusted_until): (Duration, Option<Duration>),
+    ) {
         let usable = keys.keys().iter().filter(|key| key.is_usable()).count();
         let skipped = keys.skipped() + keys.keys().len() - usable;
         let issuer = &self.issuer.url;
         self.context.recorder.record(&AuthnEvent::Keys { issuer, usable, skipped });
         if is_new {
-            self.refetch_limiter.lock().unwrap_or_else(PoisonError::into_inner).clear_unknown();
+            self.demand().limiter.clear_misses();
         }
         let keys = Arc::new(keys);
         self.publish(|published| {
@@ -345,6 +375,7 @@ impl JwksRefresher {
                 published.keys = Ok(Arc::clone(&keys));
                 published.version += 1;
             }
+            published.fresh_until = fresh_until;
             published.trusted_until = trusted_until;
             published.health = IssuerHealth {
                 is_ready: true,
@@ -380,6 +411,7 @@ impl JwksRefresher {
             version: old.version,
             address: old.address.clone(),
             trusted_until: old.trusted_until,
+            fresh_until: old.fresh_until,
             health: old.health.clone(),
             discovery_error: old.discovery_error.clone(),
             keys_error: old.keys_error.clone(),
@@ -408,53 +440,8 @@ impl JwksRefresher {
         self.context.clock.monotonic()
     }
 
-    /// See [`KeySource::refresh`].
-    async fn refresh_on_demand(&self, wanted: RefreshReason<'_>, tried: u64) -> RefreshResult {
-        let attempts = self.attempts.load(Ordering::Acquire);
-        // A concurrent fetch finished between the attempt and this call.
-        if self.version() != tried {
-            return RefreshResult::AlreadyNewer;
-        }
-        let bounded_by = match wanted {
-            _ if !self.profile.has(Hardening::KeyLifetime) => None,
-            // A bad signature is not a reason to fetch: the key is known (H22).
-            RefreshReason::Signature => return RefreshResult::Unchanged,
-            RefreshReason::Kid(kid) => Some(kid),
-        };
-        if bounded_by.is_some_and(|kid| !self.refetch_limiter().may_exist(kid, self.monotonic())) {
-            return RefreshResult::Unchanged;
-        }
-        let mut state = self.state.lock().await;
-        // A concurrent fetch finished while this call waited: try its keys first.
-        if self.version() != tried {
-            return RefreshResult::AlreadyNewer;
-        }
-        let is_done = self.attempts.load(Ordering::Acquire) != attempts;
-        if !is_done {
-            let may = match bounded_by {
-                Some(_) => self.refetch_limiter().try_acquire(self.monotonic()),
-                None => self.monotonic() + UPSTREAM_FRESHNESS_MARGIN > state.fresh_until,
-            };
-            if !may || state.discovered.is_none() {
-                return RefreshResult::Unchanged;
-            }
-            self.refresh_keys(&mut state, RefreshTrigger::Token).await;
-            self.schedule_changed.notify_one();
-        }
-        if let Err(why) = &state.last {
-            return RefreshResult::Failed(why.clone());
-        }
-        if let Some(kid) = bounded_by
-            && self.current().is_ok_and(|keys| keys.candidates(kid).next().is_none())
-        {
-            self.refetch_limiter().insert_unknown(kid, self.monotonic());
-        }
-        // Upstream tries whatever a request returned, new or not.
-        if self.version() != tried { RefreshResult::Newer } else { RefreshResult::Unchanged }
-    }
-
-    fn refetch_limiter(&self) -> std::sync::MutexGuard<'_, JwksRefetchLimiter> {
-        self.refetch_limiter.lock().unwrap_or_else(PoisonError::into_inner)
+    fn demand(&self) -> MutexGuard<'_, FetchDemand> {
+        self.demand.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -301,6 +301,7 @@ impl<'p> VerifiedClaims<'p> {
 }
 
 /// See [`VerifiedClaims::subject`].
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct OwnedSubject<'p> {
     jti: Option<Cow<'p, str>>,
     subject: Option<Cow<'p, str>>,
@@ -310,6 +311,11 @@ pub(crate) struct OwnedSubject<'p> {
 impl OwnedSubject<'_> {
     pub(crate) fn borrowed(&self) -> TokenSubject<'_> {
         TokenSubject { jti: self.jti.as_deref(), subject: self.subject.as_deref(), issued: self.issued }
+    }
+
+    pub(crate) fn into_owned(self) -> OwnedSubject<'static> {
+        let owned = |text: Option<Cow<'_, str>>| text.map(|text| Cow::Owned(text.into_owned()));
+        OwnedSubject { jti: owned(self.jti), subject: owned(self.subject), issued: self.issued }
     }
 }
 

@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 
 use crate::config::{AttributeMapping, CompiledAuthenticator, CompiledIssuer, go_url};
 use crate::json::{Kind, Raw};
-use crate::jwks::{FetchRequest, JwksContext, JwksRefresher, KeySource, RefreshResult};
+use crate::jwks::{FetchRequest, JwksContext, JwksRefresher, KeySource, RefreshReason, RefreshResult};
 use crate::jwt::VerifiedClaims;
 use crate::jwt::claims::UnverifiedClaims;
 use crate::jwt::compact::RawToken;
@@ -333,7 +333,7 @@ impl DistributedClaimResolver {
         }
         // Upstream does not wait: the next token finds the verifier (GV1).
         if guarded && !refresher.health().is_ready {
-            refresher.run_due().await;
+            refresher.refresh(RefreshReason::NoKeys, refresher.version()).await;
         }
         if !refresher.health().is_ready {
             return Err("verifier not initialized for the issuer of a distributed claim");

@@ -1,16 +1,20 @@
 //! Validates the mapped user: username, printable text, reserved prefix and size.
 // H13, H14, H17, A49
 
+use crate::config::IssuerSettings;
 use crate::jwt::VerifiedClaims;
 use crate::model::AuthenticatedUser;
 use crate::model::outcome::Refusal;
 use crate::profile::{AuthnProfile, Hardening};
 
+/// The group whose members an API server authorizes before it asks RBAC.
+const MASTERS: &str = "system:masters";
+
 /// Validates the mapped user.
 pub(super) fn check(
     user: &AuthenticatedUser,
     claims: &VerifiedClaims<'_>,
-    allow_system_prefix: bool,
+    settings: &IssuerSettings,
     profile: &AuthnProfile,
 ) -> Result<(), Refusal> {
     if profile.has(Hardening::NonEmptyUsername) && user.username().is_empty() {
@@ -20,7 +24,7 @@ pub(super) fn check(
     let extra: usize = user.extra().values().map(|values| lengths(values)).sum();
     let size = user.username().len() + user.uid().len() + lengths(user.groups()) + extra;
     if user.groups().len() > profile.limits.groups || size > profile.limits.identity {
-        return Err(Refusal::TooLarge("the user exceeds the size limit"));
+        return Err(Refusal::IdentityTooLarge);
     }
     if profile.has(Hardening::PrintableIdentity) {
         for (what, text) in parts(user).filter(|(_, text)| !is_visible(text)) {
@@ -29,11 +33,25 @@ pub(super) fn check(
             }
         }
     }
-    if profile.has(Hardening::ReservedSystemPrefix) && !allow_system_prefix {
-        if user.username().starts_with("system:") {
-            return Err(Refusal::SystemPrefix("username"));
-        }
-        if user.groups().iter().any(|group| group.starts_with("system:")) {
+    if profile.has(Hardening::ReservedSystemPrefix) {
+        check_reserved(user, settings)?;
+    }
+    Ok(())
+}
+
+/// Names of the cluster's own need a setting of the issuer. The group that may do everything, whatever RBAC says, needs one of
+/// its own.
+// H17
+fn check_reserved(user: &AuthenticatedUser, settings: &IssuerSettings) -> Result<(), Refusal> {
+    if !settings.allow_system_prefix && user.username().starts_with("system:") {
+        return Err(Refusal::SystemPrefix("username"));
+    }
+    for group in user.groups() {
+        if group == MASTERS {
+            if !settings.allow_system_masters {
+                return Err(Refusal::SystemMasters);
+            }
+        } else if !settings.allow_system_prefix && group.starts_with("system:") {
             return Err(Refusal::SystemPrefix("group"));
         }
     }
@@ -52,11 +70,38 @@ fn is_visible(text: &str) -> bool {
     text.bytes().fold(true, |so_far, byte| so_far & matches!(byte, b'!'..=b'~'))
 }
 
+/// No control characters, line separators, bidirectional controls or surrounding white space.
 fn is_printable(text: &str) -> bool {
-    // Control characters are single bytes, and no byte of a multi-byte character equals one.
-    let has_controls = text.bytes().any(|byte| matches!(byte, 0..0x20 | 0x7f));
-    let is_outside = |byte: Option<&u8>| byte.is_some_and(|byte| *byte == b' ' || !byte.is_ascii());
-    let bytes = text.as_bytes();
-    let may_be_spaced = is_outside(bytes.first()) || is_outside(bytes.last());
-    !has_controls && (!may_be_spaced || text.trim() == text)
+    !text.chars().any(is_control) && text.trim() == text
+}
+
+/// Control characters, the line and paragraph separators, and what reorders or breaks the lines that show a name.
+fn is_control(symbol: char) -> bool {
+    symbol.is_control()
+        || matches!(
+            symbol,
+            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // H14, A42
+    #[test]
+    fn names_have_no_controls_and_no_bidirectional_controls() {
+        for name in ["ann", "Ann Lee", "übung 日本", "a\u{200d}b", "e\u{301}", "a\u{a0}b", ""] {
+            assert!(is_printable(name), "{name:?}");
+        }
+        let outside = [" a", "a ", "\u{a0}a"].map(str::to_owned);
+        let symbols = ('\0'..='\u{1f}')
+            .chain('\u{7f}'..='\u{9f}')
+            .chain('\u{2028}'..='\u{202e}')
+            .chain('\u{2066}'..='\u{2069}')
+            .chain(['\u{61c}', '\u{200e}', '\u{200f}']);
+        for name in symbols.map(|symbol| format!("a{symbol}b")).chain(outside) {
+            assert!(!is_printable(&name), "{name:?}");
+        }
+    }
 }

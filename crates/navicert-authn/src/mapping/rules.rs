@@ -56,7 +56,7 @@ pub(super) fn over_user<'a>(
         return Ok(());
     }
     let value = user.as_cel_user().val(over_claims.arena);
-    let value = value.ok_or(Refusal::TooLarge("the user exceeds the size limit"))?;
+    let value = value.ok_or(Refusal::IdentityTooLarge)?;
     let bindings = Bindings::new().with("user", value);
     let evaluator = Evaluator { arena: over_claims.arena, bindings, request: over_claims.request };
     match first_false(rules, &evaluator, Purpose::UserRule)? {

@@ -64,9 +64,13 @@ pub enum Refusal {
     /// The token or its header is malformed.
     #[error("malformed jwt: {0}")]
     Malformed(&'static str),
-    /// The token or user exceeds a limit of the profile.
+    /// The token exceeds a limit of the profile.
     #[error("{0}")]
     TooLarge(&'static str),
+    /// The user exceeds a limit of the profile.
+    // A49
+    #[error("the user exceeds the size limit")]
+    IdentityTooLarge,
     /// A registered claim has the wrong type or is out of range.
     #[error("claim `{0}` has the wrong type or is out of range")]
     ClaimType(&'static str),
@@ -174,14 +178,18 @@ pub enum Refusal {
         /// Its message.
         message: String,
     },
-    /// Part of the user contains control characters, surrounding white space or invalid text.
+    /// Part of the user contains control characters, bidirectional controls, surrounding white space or invalid text.
     // H14
-    #[error("the {0} contains control characters, surrounding white space or invalid UTF-8")]
+    #[error("the {0} contains control or bidirectional characters, surrounding white space or invalid UTF-8")]
     Unprintable(&'static str),
     /// Part of the user starts with the reserved prefix `system:`.
     // H17
     #[error("the {0} starts with the reserved prefix `system:`")]
     SystemPrefix(&'static str),
+    /// A group is `system:masters`.
+    // H17
+    #[error("the group `system:masters` is not allowed")]
+    SystemMasters,
 }
 
 /// What an expression is used for.
@@ -216,6 +224,7 @@ pub enum RefusalClass {
     Distributed,
     Cost,
     IdentityEncoding,
+    IdentityTooLarge,
     Revoked,
     Internal,
 }
@@ -250,9 +259,11 @@ impl Refusal {
             | Refusal::Evaluation { .. }
             | Refusal::ResultType { .. }
             | Refusal::EmptyUsername
-            | Refusal::SystemPrefix(_) => RefusalClass::Mapping,
+            | Refusal::SystemPrefix(_)
+            | Refusal::SystemMasters => RefusalClass::Mapping,
             Refusal::RequiredClaim { .. } => RefusalClass::RequiredClaim,
             Refusal::Unprintable(_) => RefusalClass::IdentityEncoding,
+            Refusal::IdentityTooLarge => RefusalClass::IdentityTooLarge,
         }
     }
 
@@ -297,6 +308,29 @@ impl Refusal {
 }
 
 impl RefusalClass {
+    /// Every class.
+    pub const ALL: [RefusalClass; RefusalClass::Internal as usize + 1] = [
+        RefusalClass::NotReady,
+        RefusalClass::Malformed,
+        RefusalClass::Algorithm,
+        RefusalClass::UnknownKey,
+        RefusalClass::Signature,
+        RefusalClass::Expired,
+        RefusalClass::NotYetValid,
+        RefusalClass::Audience,
+        RefusalClass::ClaimType,
+        RefusalClass::Mapping,
+        RefusalClass::RequiredClaim,
+        RefusalClass::ClaimRule,
+        RefusalClass::UserRule,
+        RefusalClass::Distributed,
+        RefusalClass::Cost,
+        RefusalClass::IdentityEncoding,
+        RefusalClass::IdentityTooLarge,
+        RefusalClass::Revoked,
+        RefusalClass::Internal,
+    ];
+
     /// The metric label's value.
     pub fn name(self) -> &'static str {
         match self {
@@ -316,6 +350,7 @@ impl RefusalClass {
             RefusalClass::Distributed => "distributed",
             RefusalClass::Cost => "cost",
             RefusalClass::IdentityEncoding => "identity_encoding",
+            RefusalClass::IdentityTooLarge => "identity_too_large",
             RefusalClass::Revoked => "revoked",
             RefusalClass::Internal => "internal",
         }

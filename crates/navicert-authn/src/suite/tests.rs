@@ -80,7 +80,7 @@ fn navicert_config_applies_to_a_suite() {
 "#;
     let configuration = CONFIGURATION.replace("prefix: 'oidc:'", "prefix: 'system:'");
     assert!(!suite(&configuration, cases).run().unwrap().passes());
-    let text = "apiVersion: navicert/v1alpha1\nkind: NavicertConfiguration\nissuers:\n- {url: https://i, allowSystemPrefix: true, allowedAlgorithms: [RS256]}\n";
+    let text = "apiVersion: navicert/v1alpha1\nkind: NavicertConfiguration\nissuers:\n- {url: https://i, allowSystemMasters: true, allowedAlgorithms: [RS256]}\n";
     let navicert_config = NavicertConfiguration::parse(text.as_bytes()).unwrap();
     assert!(Suite { navicert_config, ..suite(&configuration, cases) }.run().unwrap().passes());
 }

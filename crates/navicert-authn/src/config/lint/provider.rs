@@ -157,7 +157,7 @@ fn opt_map_chain(expression: &CompiledExpression, found: &mut Vec<Lint>) {
         format!(
             "kube-apiserver compiles this chain of {links} `optMap` calls very slowly: each link doubles the expression, and twelve take more than a minute"
         ),
-        "put the steps into one `optMap`, or bind them with `cel.bind`".to_owned(),
+        "put the steps into one `optMap`".to_owned(),
     ));
 }
 

@@ -1,5 +1,6 @@
 //! LV1–LV10, with files in a temporary folder, a manual clock and scripted issuers.
 
+use navicert_testkit::Ca;
 use navicert_testkit::jws::{Algorithm, SigningKey};
 use navicert_types::clock::ManualClock;
 use serde_json::{Value, json};
@@ -329,6 +330,67 @@ async fn unreachable_issuer_delays_a_change_for_a_minute_at_a_time() {
     assert_eq!(reloader.check().await.reload, ReloadOutcome::Applied);
 }
 
+// A configuration that waits for an issuer says so within seconds.
+#[tokio::test]
+async fn waiting_configuration_is_reported_within_five_seconds() {
+    let fixture = Fixture::new();
+    fixture.write("config.yaml", &config(&["https://a"], ""));
+    let reloader = fixture.open(None);
+    tend_all(reloader.authenticator()).await;
+    fixture.write("config.yaml", &config(&["https://a", "https://offline"], ""));
+    for second in 0..5 {
+        assert_eq!(reloader.check().await.reload, ReloadOutcome::Waiting);
+        assert_eq!(reloader.waiting_for().is_some(), second >= 3, "after {second} seconds");
+        fixture.clock.advance(PENDING_CHECK_INTERVAL);
+    }
+    let why = reloader.waiting_for().unwrap();
+    assert!(why.contains("issuer `https://offline` is not ready: discovery failed"), "{why}");
+    assert_eq!(reloader.problem(), None, "the files are valid");
+    fixture.serve("https://offline");
+    fixture.clock.advance(Duration::from_secs(60));
+    assert_eq!(reloader.check().await.reload, ReloadOutcome::Applied);
+    assert_eq!(reloader.waiting_for(), None);
+}
+
+// S300: a configuration that names another list, or none, takes effect with the configuration.
+#[tokio::test]
+async fn revocation_list_follows_the_configuration() {
+    let fixture = Fixture::new();
+    fixture.write("config.yaml", &config(&["https://a"], ""));
+    let head = "apiVersion: navicert/v1alpha1\nkind: RevocationList\n";
+    fixture.write("one.yaml", &format!("{head}tokens: [{{issuer: 'https://a', jti: j1}}]\n"));
+    fixture.write("two.yaml", head);
+    let names = |list: &str| format!("apiVersion: navicert/v1alpha1\nkind: NavicertConfiguration\n{list}");
+    let reloader = fixture.open(Some(&names("revocationList: one.yaml\n")));
+    let (live, token) = (Arc::clone(reloader.authenticator()), fixture.token("https://a"));
+    tend_all(&live).await;
+    assert_eq!(user(&live, &token).await, "rejected: revoked");
+    for (list, expected) in [
+        ("revocationList: two.yaml\n", "ann"),
+        ("revocationList: one.yaml\n", "rejected: revoked"),
+        ("", "ann"),
+        ("revocationList: one.yaml\n", "rejected: revoked"),
+    ] {
+        fixture.write("navicert.yaml", &names(list));
+        assert_eq!(reloader.check().await.reload, ReloadOutcome::Applied);
+        assert_eq!(user(&live, &token).await, expected, "{list}");
+    }
+    // An invalid NavicertConfiguration does not stop the list of the one in use.
+    fixture.write("navicert.yaml", "{");
+    assert!(matches!(reloader.check().await.reload, ReloadOutcome::Refused(_)));
+    fixture.write("one.yaml", head);
+    assert_eq!(reloader.check_revocations(), ReloadOutcome::Applied);
+    assert_eq!(user(&live, &token).await, "ann");
+    fixture.write("one.yaml", &format!("{head}tokens: [{{issuer: 'https://a', jti: j1}}]\n"));
+    let accepted = live.decide(&token).await;
+    let mut changes = live.subscribe_revocations();
+    assert!(!live.is_revoked(&accepted) && !changes.has_changed().unwrap());
+    assert_eq!(reloader.check_revocations(), ReloadOutcome::Applied);
+    assert!(live.is_revoked(&accepted) && changes.has_changed().unwrap());
+    changes.mark_unchanged();
+    assert!(!live.is_revoked(&live.decide(&token).await), "a rejected token has nothing to revoke");
+}
+
 // S192: no issuer has to be ready with `reloadHealth: none`.
 #[tokio::test]
 async fn reload_health_none_waits_for_no_issuer() {
@@ -402,6 +464,50 @@ async fn removed_issuer_loses_its_refresher_and_cached_tokens() {
     assert_eq!(user(reloader.authenticator(), &fixture.token("https://b")).await, "no opinion");
     assert_eq!(reloader.authenticator().refreshers().len(), 1);
     reloader.authenticator().refreshers_changed().await;
+}
+
+// A cluster trust bundle that the kubelet keeps up to date.
+#[tokio::test]
+async fn certificate_authority_file_is_reloaded_and_a_second_authority_is_an_error() {
+    let fixture = Fixture::new();
+    let configuration = config(&["https://a"], "");
+    fixture.write("config.yaml", &configuration);
+    let (one, two) = (Ca::new("one").pem(), Ca::new("two").pem());
+    let path = fixture.write("ca.pem", &one);
+    let navicert_config = "apiVersion: navicert/v1alpha1\nkind: NavicertConfiguration\nissuers:\n\
+                           - {url: 'https://a', certificateAuthorityFile: ca.pem}\n";
+    let reloader = fixture.open(Some(navicert_config));
+    assert!(reloader.watched().await.contains(&path));
+    tend_all(reloader.authenticator()).await;
+    let roots = || fixture.fetch.requests().last().unwrap().roots;
+    assert_eq!(roots(), 1);
+    fixture.write("ca.pem", &(one.clone() + &two));
+    assert_eq!(reloader.check().await.reload, ReloadOutcome::Applied);
+    assert_eq!(roots(), 2);
+
+    fixture.write("ca.pem", "no certificate");
+    let refused = |checked: ReloadCheck| match checked.reload {
+        ReloadOutcome::Refused(why) => why,
+        other => format!("{other:?}"),
+    };
+    let why = refused(reloader.check().await);
+    assert!(
+        why.starts_with("invalid certificate authority `") && why.contains("ca.pem`: data does not"),
+        "{why}"
+    );
+    assert_eq!(user(reloader.authenticator(), &fixture.token("https://a")).await, "ann");
+    fs::remove_file(&path).unwrap();
+    let why = refused(reloader.check().await);
+    assert!(why.starts_with("failed to read `") && why.contains("ca.pem`"), "{why}");
+
+    fixture.write("ca.pem", &one);
+    let mut both: Value = serde_json::from_str(&configuration).unwrap();
+    both["jwt"][0]["issuer"]["certificateAuthority"] = json!(two);
+    fixture.write("config.yaml", &both.to_string());
+    assert_eq!(
+        refused(reloader.check().await),
+        "issuers[0].certificateAuthorityFile: the issuer already has a `certificateAuthority`; remove one of the two"
+    );
 }
 
 // S26, S171, S300, H25: the `NavicertConfiguration` and the files it names are reloaded like the configuration.

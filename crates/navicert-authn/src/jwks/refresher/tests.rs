@@ -248,12 +248,12 @@ async fn unknown_key_is_fetched_within_the_rate_limit() {
     for number in 0..1000 {
         fixture.refresh(RefreshReason::Kid(&format!("none-{number}"))).await;
     }
-    assert_eq!(fixture.fetches(), 4, "many key IDs cause as many requests as the bucket allows");
+    assert_eq!(fixture.fetches(), 5, "many key IDs cause as many requests as the bucket allows");
     fixture.advance(10);
     for number in 0..1000 {
         fixture.refresh(RefreshReason::Kid(&format!("other-{number}"))).await;
     }
-    assert_eq!(fixture.fetches(), 5, "one per ten seconds");
+    assert_eq!(fixture.fetches(), 6, "one per ten seconds");
 }
 
 // S166–S168, RV1, RV2, RV3
@@ -390,4 +390,185 @@ async fn discovery_needs_status_200_and_a_valid_document() {
             assert!(!fixture.refresher.health().is_discovered, "{status} {body}");
         }
     }
+}
+
+/// A fetch that hangs until it is released, for the key set.
+#[derive(Debug)]
+struct HangingFetch {
+    inner: Arc<ScriptedFetch>,
+    released: watch::Sender<bool>,
+}
+
+impl Fetch for HangingFetch {
+    fn get<'f>(
+        &'f self,
+        request: FetchRequest<'f>,
+    ) -> BoxFuture<'f, Result<crate::jwks::FetchResponse, crate::jwks::FetchError>> {
+        Box::pin(async move {
+            let answer = self.inner.get(request).await;
+            if request.url == KEYS {
+                let _ = self.released.subscribe().wait_for(|released| *released).await;
+            }
+            answer
+        })
+    }
+}
+
+/// A refresher with keys, driven by a task of its own, whose next fetch hangs.
+async fn hanging(profile: AuthnProfile) -> (Fixture, Arc<HangingFetch>, tokio::task::JoinHandle<()>) {
+    let mut fixture = fixture(profile);
+    fixture.publish(&["k1"], &[]);
+    let fetch =
+        Arc::new(HangingFetch { inner: Arc::clone(&fixture.fetch), released: watch::Sender::new(true) });
+    let context = JwksContext { fetch: Arc::clone(&fetch) as _, ..fixture.refresher.context.clone() };
+    fixture.refresher = Arc::new(JwksRefresher::new(issuer("https://i"), profile, context));
+    fixture.refresher.run_due().await;
+    fixture.refresh(RefreshReason::Kid("k1")).await;
+    fetch.released.send_replace(false);
+    let refresher = Arc::clone(&fixture.refresher);
+    let driver = tokio::spawn(async move {
+        let _driver = refresher.attach_driver();
+        loop {
+            refresher.run_due().await;
+            refresher.schedule_changed().await;
+        }
+    });
+    // The task attaches itself when it is first polled.
+    tokio::task::yield_now().await;
+    (fixture, fetch, driver)
+}
+
+fn ask(refresher: &Arc<JwksRefresher>, kid: String) -> tokio::task::JoinHandle<RefreshResult> {
+    let refresher = Arc::clone(refresher);
+    tokio::spawn(async move { refresher.refresh(RefreshReason::Kid(&kid), refresher.version()).await })
+}
+
+async fn settle() {
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+}
+
+fn is_busy(result: &RefreshResult) -> bool {
+    matches!(result, RefreshResult::Failed(why) if why.contains("has not answered yet"))
+}
+
+// S169: an issuer that hangs holds up one request, others for a second, and too many or later ones not at all.
+#[tokio::test]
+async fn hanging_fetch_holds_up_requests_for_a_second_at_most() {
+    for profile in [AuthnProfile::HARDENED, AuthnProfile::KUBE] {
+        let (fixture, fetch, driver) = hanging(profile).await;
+        let before = fixture.fetches();
+        let first = ask(&fixture.refresher, "first".to_owned());
+        settle().await;
+        let waiting: Vec<_> =
+            (0..300).map(|number| ask(&fixture.refresher, format!("random-{number}"))).collect();
+        settle().await;
+        let answered = waiting.iter().filter(|one| one.is_finished()).count();
+        assert_eq!(answered, 300 - 255, "the number of waiting requests is bounded");
+        fixture.advance(1);
+        assert_eq!(fixture.refresher.deadlines().expire(), None);
+        settle().await;
+        for one in waiting {
+            assert!(one.is_finished() && is_busy(&one.await.unwrap()), "a second is enough");
+        }
+        for number in 0..300 {
+            let result = fixture.refresh(RefreshReason::Kid(&format!("late-{number}"))).await;
+            assert!(is_busy(&result), "answered at once: {result:?}");
+        }
+        assert!(!first.is_finished(), "the request that caused the fetch waits for it");
+        assert_eq!(fixture.fetches(), before + 1);
+        // A cancelled request cancels no fetch, and its keys arrive.
+        first.abort();
+        fixture.publish(&["k1", "k2"], &[]);
+        settle().await;
+        fetch.released.send_replace(true);
+        settle().await;
+        assert_eq!(fixture.fetches(), before + 1, "the same fetch");
+        driver.abort();
+        assert!(driver.await.is_err());
+    }
+}
+
+// A driver that ends leaves no request behind.
+#[tokio::test]
+async fn requests_do_not_wait_for_a_driver_that_ended() {
+    let (fixture, _fetch, driver) = hanging(AuthnProfile::KUBE).await;
+    let waiting = ask(&fixture.refresher, "k2".to_owned());
+    settle().await;
+    assert!(!waiting.is_finished());
+    driver.abort();
+    assert!(driver.await.is_err());
+    settle().await;
+    assert!(waiting.is_finished());
+}
+
+/// After how many tenths of a second a token that asks every tenth gets keys which are published after `published` tenths.
+async fn found_after(fixture: &Fixture, wanted: RefreshReason<'_>, published: u32) -> u32 {
+    for tenth in 0..300 {
+        if tenth == published {
+            fixture.publish(&["k1", "k2"], &[("cache-control", "max-age=3600")]);
+        }
+        if fixture.refresh(wanted).await == RefreshResult::Newer {
+            return tenth;
+        }
+        fixture.clock.advance(Duration::from_millis(100));
+    }
+    panic!("the key is not found within half a minute");
+}
+
+// S170: a key that is published after its first token is found soon, at whatever moment it is published.
+#[tokio::test]
+async fn late_key_is_found_by_the_next_retry() {
+    for published in [1, 8, 30, 31, 32, 33, 45, 70, 120] {
+        let fixture = fixture(AuthnProfile::HARDENED);
+        fixture.publish(&["k1"], &[("cache-control", "max-age=3600")]);
+        fixture.refresher.run_due().await;
+        let found = found_after(&fixture, RefreshReason::Kid("k2"), published).await;
+        let latest = published + (published / 10).max(2);
+        assert!((published..=latest).contains(&found), "published after {published}, found after {found}");
+        assert!(fixture.fetches() <= 2 + 40, "{} fetches", fixture.fetches());
+    }
+}
+
+// S170: rotations in quick succession are all found at once.
+#[tokio::test]
+async fn every_rotation_is_found_at_once() {
+    let fixture = fixture(AuthnProfile::HARDENED);
+    fixture.publish(&["k0"], &[]);
+    fixture.refresher.run_due().await;
+    for number in 1..10 {
+        let kid = format!("k{number}");
+        fixture.publish(&[&kid], &[]);
+        assert_eq!(fixture.refresh(RefreshReason::Kid(&kid)).await, RefreshResult::Newer, "{kid}");
+    }
+}
+
+// S170: an outage costs a token that needs keys little more than its own length, with keys and without any.
+#[tokio::test]
+async fn outage_is_over_for_tokens_soon() {
+    for (outage, latest) in [(3, 4), (30, 31), (120, 123)] {
+        let known = fixture(AuthnProfile::HARDENED);
+        known.publish(&["k1"], &[]);
+        known.refresher.run_due().await;
+        let new = fixture(AuthnProfile::HARDENED);
+        for (fixture, wanted) in [(known, RefreshReason::Kid("k2")), (new, RefreshReason::NoKeys)] {
+            fixture.fetch.answer(KEYS, 500, "");
+            let found = found_after(&fixture, wanted, outage).await;
+            assert!((outage..=latest).contains(&found), "{wanted:?} after {found} tenths of a second");
+        }
+    }
+}
+
+// S161, S108: upstream discovers by its schedule only.
+#[tokio::test]
+async fn profile_kube_does_not_discover_on_demand() {
+    let fixture = fixture(AuthnProfile::KUBE);
+    fixture.fetch.answer(DISCOVERY, 500, "");
+    fixture.refresher.run_due().await;
+    for _ in 0..20 {
+        assert_eq!(fixture.refresh(RefreshReason::NoKeys).await, RefreshResult::Unchanged);
+        fixture.clock.advance(Duration::from_millis(100));
+    }
+    assert_eq!(fixture.fetch.count(DISCOVERY), 1);
 }
