@@ -8,13 +8,13 @@ use http::{HeaderValue, Request, Response};
 use navicert_plugin::Runner;
 
 use crate::config::{Config, CredentialPlan};
+use crate::context::ClientContext;
 use crate::credential::{BoxFuture, CredentialSource, RequestOrigin, TokenStore};
 use crate::exec::interactive::Terminal;
-use crate::exec::{AuthenticatorRegistry, ExecSettings, PluginPolicy, Surroundings};
+use crate::exec::{AuthenticatorRegistry, ExecSettings, PluginPolicy};
 use crate::metrics::Recorder;
 use crate::transport::{
-    Around, Body, BuildError, ResponseBody, Timeouts, Timer, TokioTimer, Transport, TransportError,
-    TransportSettings,
+    Body, BuildError, ResponseBody, Timeouts, Timer, Transport, TransportError, TransportSettings,
 };
 
 /// Sends authenticated requests to one API server. Clones share connections and credentials.
@@ -48,13 +48,8 @@ impl Client {
 
     /// Builds a client with other settings.
     pub fn builder(config: Config) -> ClientBuilder {
-        let around = Surroundings {
-            clock: Arc::clone(&config.clock),
-            policy: config.policy.clone(),
-            ..Surroundings::new(config.environment.clone())
-        };
-        let timer = Arc::new(TokioTimer);
-        ClientBuilder { config, around, exec: ExecSettings::default(), timer, token_store: None }
+        let client_context = config.client_context();
+        ClientBuilder { config, client_context, exec: ExecSettings::default(), token_store: None }
     }
 
     /// The namespace of the configuration; empty if none is set.
@@ -101,8 +96,7 @@ impl tower_service::Service<Request<Body>> for Client {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let client = self.clone();
-        Box::pin(async move { client.send(request).await })
+        self.transport.call(request)
     }
 }
 
@@ -110,9 +104,8 @@ impl tower_service::Service<Request<Body>> for Client {
 #[derive(Clone)]
 pub struct ClientBuilder {
     config: Config,
-    around: Surroundings,
+    client_context: ClientContext,
     exec: ExecSettings,
-    timer: Arc<dyn Timer>,
     token_store: Option<Arc<dyn TokenStore>>,
 }
 
@@ -120,14 +113,14 @@ impl ClientBuilder {
     /// Sets which plugins and signers may run, instead of the configuration's policy.
     #[must_use]
     pub fn plugin_policy(mut self, policy: impl Into<PluginPolicy>) -> Self {
-        self.around.policy = policy.into();
+        self.client_context.policy = policy.into();
         self
     }
 
-    /// Sets clock, runner, terminal, environment, policy, recorder and registry of credential sources at once.
+    /// Sets clock, timer, files, environment, runner, terminal, policy, recorder and registry at once.
     #[must_use]
-    pub fn surroundings(mut self, around: Surroundings) -> Self {
-        self.around = around;
+    pub fn client_context(mut self, client_context: ClientContext) -> Self {
+        self.client_context = client_context;
         self
     }
 
@@ -141,35 +134,35 @@ impl ClientBuilder {
     /// Sets the terminal that decides whether plugins may prompt.
     #[must_use]
     pub fn terminal(mut self, terminal: Arc<dyn Terminal>) -> Self {
-        self.around.terminal = terminal;
+        self.client_context.terminal = terminal;
         self
     }
 
     /// Sets the recorder of metrics.
     #[must_use]
     pub fn metrics(mut self, recorder: Arc<dyn Recorder>) -> Self {
-        self.around.recorder = recorder;
+        self.client_context.recorder = recorder;
         self
     }
 
     /// Sets what starts plugins.
     #[must_use]
     pub fn runner(mut self, runner: Arc<dyn Runner>) -> Self {
-        self.around.runner = runner;
+        self.client_context.runner = runner;
         self
     }
 
     /// Sets the registry through which clients share credentials.
     #[must_use]
     pub fn registry(mut self, registry: AuthenticatorRegistry) -> Self {
-        self.around.registry = registry;
+        self.client_context.registry = registry;
         self
     }
 
     /// Sets the timer.
     #[must_use]
     pub fn timer(mut self, timer: Arc<dyn Timer>) -> Self {
-        self.timer = timer;
+        self.client_context.timer = timer;
         self
     }
 
@@ -233,7 +226,7 @@ impl ClientBuilder {
     /// The credential source alone, for programs with a transport of their own.
     pub fn credential_source(&self) -> Arc<dyn CredentialSource> {
         let store = self.token_store.clone();
-        self.config.credential.source(&self.config.files, &self.exec, &self.around, store)
+        self.config.credential.source(&self.exec, &self.client_context, store)
     }
 
     /// Builds the client. Runs no plugin and opens no connection.
@@ -243,14 +236,8 @@ impl ClientBuilder {
     /// builder is invalid.
     pub fn build(self) -> Result<Client, BuildError> {
         let source = self.credential_source();
-        let around = Around {
-            clock: Arc::clone(&self.around.clock),
-            timer: self.timer,
-            files: Arc::clone(&self.config.files),
-            recorder: Arc::clone(&self.around.recorder),
-        };
         let namespace = Arc::from(self.config.namespace());
-        let transport = Transport::new(self.config.transport, source, around)?;
+        let transport = Transport::new(self.config.transport, source, self.client_context)?;
         Ok(Client { transport, namespace })
     }
 }

@@ -25,7 +25,7 @@ pub struct PodEnvironment {
 ///
 /// Of the overrides, server, token and certificate authority apply.
 // C190, C191
-pub fn configuration(
+pub(crate) fn configuration(
     pod: &PodEnvironment,
     overrides: &Overrides,
     files: &dyn FileSystem,

@@ -27,9 +27,11 @@
 mod client;
 pub mod coalescing;
 pub mod config;
+mod context;
 pub mod credential;
 pub mod doctor;
 pub mod exec;
+pub mod front_proxy;
 pub mod in_cluster;
 pub mod kubeconfig;
 pub mod kuberc;
@@ -41,3 +43,4 @@ pub mod whoami;
 
 pub use client::{Client, ClientBuilder};
 pub use config::{Config, ConfigError, ConfigErrorClass, ConfigErrors, ConfigOptions};
+pub use context::ClientContext;

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, LOCATION};
-use http::{HeaderMap, Method, Request, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use navicert_types::redact;
 use navicert_types::tree::{Node, Syntax, Value, parse};
@@ -95,16 +95,30 @@ impl WhoamiError {
 /// # Errors
 /// [`WhoamiError`]: no response, a rejection, or an unexpected response.
 pub async fn whoami(transport: &Transport) -> Result<SelfSubjectReview, WhoamiError> {
+    whoami_with_headers(transport, &[]).await
+}
+
+/// The same with further headers, such as those of a front proxy.
+///
+/// # Errors
+/// As [`whoami`].
+pub async fn whoami_with_headers(
+    transport: &Transport,
+    headers: &[(HeaderName, HeaderValue)],
+) -> Result<SelfSubjectReview, WhoamiError> {
     for version in VERSIONS {
         let api_version = format!("authentication.k8s.io/{version}");
         let review = format!(r#"{{"kind":"SelfSubjectReview","apiVersion":"{api_version}"}}"#);
-        let request = Request::builder()
+        let mut request = Request::builder()
             .method(Method::POST)
             .uri(format!("/apis/{api_version}/selfsubjectreviews"))
             .header(CONTENT_TYPE, "application/json")
             .extension(RequestOrigin::Foreground)
             .body(Body::from(Bytes::from(review)))
             .map_err(TransportError::from)?;
+        for (name, value) in headers {
+            request.headers_mut().append(name, value.clone());
+        }
         let response = transport.send(request).await?;
         let (status, location) = (response.status(), redirect(response.headers()));
         if status == StatusCode::NOT_FOUND {
@@ -128,7 +142,7 @@ pub async fn whoami(transport: &Transport) -> Result<SelfSubjectReview, WhoamiEr
 /// Where a redirect leads. The query may contain secrets.
 pub(crate) fn redirect(headers: &HeaderMap) -> Option<String> {
     let location = headers.get(LOCATION)?.to_str().ok()?.split(['?', '#']).next()?;
-    Some(redact::terminal(&redact::url(location)).into_owned())
+    Some(redact::line(&redact::url(location)).into_owned())
 }
 
 /// Parses the response; an invalid one gives an empty node.
@@ -141,7 +155,7 @@ async fn read_json(body: impl http_body::Body<Data = Bytes, Error = TransportErr
 /// The message of a `Status`, sanitized and truncated.
 fn message(node: &Node) -> String {
     let text = member(node, "message").and_then(Node::as_str).unwrap_or_default();
-    let cleaned = redact::terminal(text);
+    let cleaned = redact::line(text);
     cleaned
         .split_at_checked(cleaned.floor_char_boundary(MAX_MESSAGE_BYTES))
         .map_or("", |(start, _)| start)
@@ -189,11 +203,10 @@ mod tests {
     use navicert_testkit::{Answer, ApiServer, Ca, wait};
     use serde_json::json;
 
-    use http::HeaderValue;
-
     use super::*;
+    use crate::context::ClientContext;
     use crate::credential::{Credential, StaticCredential};
-    use crate::transport::{Around, TransportSettings, Trust};
+    use crate::transport::{TransportSettings, Trust};
 
     fn transport(api: &ApiServer, ca: &Ca, token: Option<&'static str>) -> Transport {
         let credential =
@@ -202,7 +215,8 @@ mod tests {
             trust: Trust::Pem(ca.pem().into_bytes()),
             ..TransportSettings::new(api.url())
         };
-        Transport::new(settings, Arc::new(StaticCredential::new(credential)), Around::system()).unwrap()
+        Transport::new(settings, Arc::new(StaticCredential::new(credential)), ClientContext::system())
+            .unwrap()
     }
 
     #[tokio::test]

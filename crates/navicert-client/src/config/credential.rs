@@ -18,12 +18,13 @@ use navicert_types::kubeconfig::{AuthInfo, AuthProviderConfig};
 use zeroize::Zeroizing;
 
 use super::problem::ClientProblem;
+use crate::context::ClientContext;
 use crate::credential::{
     CertificateFiles, ClientIdentity, Credential, CredentialSource, ExternalSigner, Generation, KeyPairFiles,
-    Oidc, OidcSettings, SharedFiles, SignerPlan, StaticCredential, TokenFile, TokenStore, read_token_file,
+    Oidc, OidcSettings, SignerPlan, StaticCredential, TokenFile, TokenStore, read_token_file,
 };
 use crate::exec::response::bearer;
-use crate::exec::{Authenticator, ExecSettings, Plugin, Surroundings};
+use crate::exec::{Authenticator, ExecSettings, Plugin};
 use crate::kubeconfig::{Effective, FileSystem};
 
 /// How a client authenticates.
@@ -77,33 +78,46 @@ impl CredentialPlan {
         CredentialPlan::Static { token: None, identity: None, hint: None }
     }
 
+    /// The files that its source reads again.
+    pub(crate) fn watched_files(&self) -> Vec<PathBuf> {
+        let CredentialPlan::Static { token, identity, .. } = self else { return Vec::new() };
+        let mut files = Vec::new();
+        if let Some(TokenPlan::File { path, .. }) = token {
+            files.push(path.clone());
+        }
+        if let Some(IdentityPlan::Files { certificate, key, .. }) = identity {
+            files.extend([certificate.clone(), key.clone()]);
+        }
+        files
+    }
+
     /// Creates the credential source. Runs no plugin.
     pub(crate) fn source(
         &self,
-        files: &SharedFiles,
         settings: &ExecSettings,
-        around: &Surroundings,
+        client_context: &ClientContext,
         store: Option<Arc<dyn TokenStore>>,
     ) -> Arc<dyn CredentialSource> {
         match self {
             CredentialPlan::Exec(plugin) => {
-                Arc::new(Authenticator::new(Plugin::clone(plugin), settings.clone(), around.clone()))
+                Arc::new(Authenticator::new(Plugin::clone(plugin), settings.clone(), client_context.clone()))
             }
-            CredentialPlan::Signer(plan) => Arc::new(ExternalSigner::new(plan, settings, around)),
+            CredentialPlan::Signer(plan) => Arc::new(ExternalSigner::new(plan, settings, client_context)),
             CredentialPlan::Oidc { settings, identity } => {
-                Arc::new(Oidc::new(settings.clone(), identity.clone(), files, around, store))
+                Arc::new(Oidc::new(settings.clone(), identity.clone(), client_context, store))
             }
             CredentialPlan::Static { token, identity, hint } => {
                 let inline = match identity {
                     Some(IdentityPlan::Inline(identity)) => Some(Arc::clone(identity)),
                     Some(IdentityPlan::Files { .. }) | None => None,
                 };
-                let token = token_source(token.as_ref(), inline, hint.clone(), files, around);
+                let token = token_source(token.as_ref(), inline, hint.clone(), client_context);
                 match identity {
                     Some(IdentityPlan::Files { certificate, key, identity, read_at }) => {
                         let (certificate, key) = (certificate.clone(), key.clone());
-                        let pair = KeyPairFiles { certificate, key, files: Arc::clone(files) };
-                        let clock = Arc::clone(&around.clock);
+                        let pair =
+                            KeyPairFiles { certificate, key, files: Arc::clone(&client_context.files) };
+                        let clock = Arc::clone(&client_context.clock);
                         Arc::new(CertificateFiles::new(pair, (Arc::clone(identity), *read_at), token, clock))
                     }
                     Some(IdentityPlan::Inline(_)) | None => token,
@@ -117,12 +131,11 @@ fn token_source(
     token: Option<&TokenPlan>,
     identity: Option<Arc<ClientIdentity>>,
     hint: Option<String>,
-    files: &SharedFiles,
-    around: &Surroundings,
+    client_context: &ClientContext,
 ) -> Arc<dyn CredentialSource> {
     let header = match token {
         Some(TokenPlan::File { path, header }) => {
-            let (files, clock) = (Arc::clone(files), Arc::clone(&around.clock));
+            let (files, clock) = (Arc::clone(&client_context.files), Arc::clone(&client_context.clock));
             return Arc::new(TokenFile::new(path.clone(), header.clone(), identity, files, clock, hint));
         }
         Some(TokenPlan::Fixed(header)) => Some(header.clone()),
@@ -149,6 +162,13 @@ impl CredentialReader<'_> {
     // C167, C168, C160
     pub(crate) fn read(&self, problems: &mut Vec<ClientProblem>) -> CredentialPlan {
         if !self.effective.is_https() {
+            return CredentialPlan::anonymous();
+        }
+        if self.effective.user_is_missing() {
+            problems.push(ClientProblem::UserNotFound {
+                context: self.effective.context.clone().unwrap_or_default(),
+                user: self.effective.user_name.clone(),
+            });
             return CredentialPlan::anonymous();
         }
         let user = &self.effective.user;

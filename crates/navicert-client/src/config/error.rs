@@ -101,9 +101,10 @@ impl ConfigErrors {
         ConfigErrors::new(found).unwrap_or_else(ConfigErrors::unknown)
     }
 
-    /// Problems that kubectl's validation finds.
-    pub(crate) fn from_validation(errors: Vec<ValidationError>) -> Self {
-        ConfigErrors(errors.into_iter().map(ConfigError::new).collect())
+    /// Adds less important problems.
+    pub(crate) fn and(mut self, more: Vec<ConfigError>) -> Self {
+        self.0.extend(more);
+        self
     }
 
     /// A missing entry, with the existing ones as help.

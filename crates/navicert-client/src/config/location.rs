@@ -103,6 +103,7 @@ fn client_field(
             true => (EntryKind::Cluster, &["certificate-authority"]),
             false => (EntryKind::Cluster, &["certificate-authority-data"]),
         },
+        ClientProblem::UserNotFound { .. } => (EntryKind::Context, &["user"]),
         ClientProblem::Impersonation(_) => (EntryKind::User, &["as"]),
         ClientProblem::Identity(error) => {
             let is_inline = match is_about_key(error) {

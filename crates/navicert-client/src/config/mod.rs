@@ -18,22 +18,26 @@ mod report;
 #[cfg(test)]
 mod tests;
 mod transport;
+mod undecoded;
 mod warning;
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use navicert_plugin::Environment;
 use navicert_types::Clock;
 use navicert_types::kubeconfig::{AuthInfo, Cluster};
 
+use crate::context::ClientContext;
 use crate::credential::SharedFiles;
-use crate::exec::PluginPolicy;
+use crate::exec::{Plugin, PluginPolicy};
 use crate::kubeconfig::Effective;
-use crate::transport::TransportSettings;
+use crate::transport::{TransportSettings, Trust};
 
-pub(crate) use credential::{CredentialPlan, CredentialReader};
+pub(crate) use credential::CredentialPlan;
+#[cfg(test)]
+pub(crate) use credential::CredentialReader;
 pub use error::{ConfigError, ConfigErrorClass, ConfigErrorStage, ConfigErrors, ConfigLocation};
 pub use options::ConfigOptions;
 pub(crate) use problem::{ClientProblem, Problem};
@@ -130,6 +134,42 @@ impl Config {
     /// The kinds of credential a client sends, sorted.
     pub fn credential_kinds(&self) -> Vec<&'static str> {
         self.effective.credential_kinds()
+    }
+
+    /// The exec plugin that a client runs, if any.
+    pub fn exec_plugin(&self) -> Option<&Plugin> {
+        match &self.credential {
+            CredentialPlan::Exec(plugin) => Some(plugin),
+            _ => None,
+        }
+    }
+
+    /// The program that a client starts for its credential, in words; `None` if it starts none.
+    pub fn program(&self) -> Option<String> {
+        match &self.credential {
+            CredentialPlan::Exec(plugin) => Some(format!("credential plugin `{}`", plugin.command())),
+            CredentialPlan::Signer(plan) => Some(format!("external signer `{}`", plan.program)),
+            CredentialPlan::Static { .. } | CredentialPlan::Oidc { .. } => None,
+        }
+    }
+
+    /// The files that a client reads again while it is in use: certificate authority, token, certificate and key.
+    pub fn watched_files(&self) -> Vec<PathBuf> {
+        let mut files = self.credential.watched_files();
+        if let Trust::File(path) = &self.transport.trust {
+            files.push(path.clone());
+        }
+        files
+    }
+
+    /// What a client uses of its process, unless its builder changes it.
+    pub(crate) fn client_context(&self) -> ClientContext {
+        ClientContext {
+            clock: Arc::clone(&self.clock),
+            files: Arc::clone(&self.files),
+            policy: self.policy.clone(),
+            ..ClientContext::new(self.environment.clone())
+        }
     }
 
     /// Whether this is the pod's service account rather than a kubeconfig.

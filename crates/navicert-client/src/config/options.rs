@@ -15,15 +15,15 @@ use super::error::{ConfigError, ConfigErrorClass, ConfigErrorStage, ConfigErrors
 use super::problem::{ClientProblem, Problem};
 use super::report::ConfigReport;
 use super::transport::TransportReader;
+use super::undecoded::UndecodedFields;
 use super::warning::{ConfigWarning, warnings};
+use crate::context::ClientContext;
 use crate::credential::{CredentialError, ExternalSigner, SharedFiles};
-use crate::exec::{
-    Authenticator, AuthenticatorRegistry, ExecError, ExecSettings, Plugin, PluginPolicy, Surroundings,
-};
+use crate::exec::{Authenticator, AuthenticatorRegistry, ExecError, ExecSettings, Plugin, PluginPolicy};
 use crate::in_cluster::{self, PodEnvironment};
 use crate::kubeconfig::{
-    self, Effective, KubeconfigFileError, KubeconfigFileErrorReason, KubeconfigSources, LoadedKubeconfig,
-    MergedKubeconfig, OsFileSystem, Overrides,
+    self, Effective, KubeconfigFileError, KubeconfigFileErrorReason, KubeconfigSources, LoadError,
+    LoadedKubeconfig, MergedKubeconfig, OsFileSystem, Overrides,
 };
 use crate::kuberc;
 use crate::transport::TransportEnvironment;
@@ -175,7 +175,8 @@ impl ConfigOptions {
         ConfigOptions { policy, ..self }
     }
 
-    /// Passes a `pin` of the kubeconfig to an external signer instead of rejecting it.
+    /// Passes a `pin` of the kubeconfig to an external signer instead of rejecting it. Only the application may set this,
+    /// never a file.
     // X2
     #[must_use]
     pub fn allow_pin_in_kubeconfig(mut self, allow: bool) -> Self {
@@ -188,7 +189,7 @@ impl ConfigOptions {
     /// # Errors
     /// [`ConfigErrors`]: every problem that can be known at once.
     pub fn resolve(&self) -> Result<Config, ConfigErrors> {
-        self.resolve_in(&self.load()?)
+        self.resolve_in(&self.load_context()?)
     }
 
     /// Loads and merges the kubeconfig files, for several calls of [`resolve_in`](ConfigOptions::resolve_in).
@@ -196,8 +197,25 @@ impl ConfigOptions {
     /// # Errors
     /// [`ConfigErrors`]: every error of every file.
     pub fn load(&self) -> Result<MergedKubeconfig, ConfigErrors> {
-        let loaded = self.load_files().map_err(ConfigErrors::from_files)?;
+        let loaded = self.load_files().map_err(|failed| ConfigErrors::from_files(failed.errors))?;
         Ok(MergedKubeconfig::new(loaded))
+    }
+
+    /// Like [`load`](ConfigOptions::load), to use the selected context: the errors include those of this context that do
+    /// not depend on a field that cannot be decoded.
+    ///
+    /// # Errors
+    /// [`ConfigErrors`]: every error of every file, and of the selected context as far as it can be decoded.
+    pub fn load_context(&self) -> Result<MergedKubeconfig, ConfigErrors> {
+        let failed = match self.load_files() {
+            Ok(loaded) => return Ok(MergedKubeconfig::new(loaded)),
+            Err(failed) => failed,
+        };
+        let known = failed.partial.map(|partial| {
+            let undecoded = UndecodedFields::new(&failed.errors, &partial);
+            undecoded.retain_known(self.report(&MergedKubeconfig::new(partial)))
+        });
+        Err(ConfigErrors::from_files(failed.errors).and(known.unwrap_or_default()))
     }
 
     /// Like [`resolve`](ConfigOptions::resolve), with files that are already loaded.
@@ -216,7 +234,7 @@ impl ConfigOptions {
         })
     }
 
-    pub(crate) fn load_files(&self) -> Result<LoadedKubeconfig, Vec<KubeconfigFileError>> {
+    pub(crate) fn load_files(&self) -> Result<LoadedKubeconfig, LoadError> {
         kubeconfig::load(&self.located(), &self.current_dir, &*self.files)
     }
 
@@ -308,22 +326,26 @@ impl ConfigOptions {
 
     /// Why the policy denies the plugin or signer. A program that is not installed is no denial: running it fails.
     fn denial(&self, plan: &CredentialPlan) -> Option<CredentialError> {
-        let around = || Surroundings {
+        let client_context = || ClientContext {
             clock: Arc::clone(&self.clock),
             policy: self.policy.clone(),
             registry: AuthenticatorRegistry::new(),
-            ..Surroundings::new(self.environment.clone())
+            ..ClientContext::new(self.environment.clone())
         };
         let denied: CredentialError = match plan {
             CredentialPlan::Exec(plugin) if !self.policy.allows_all() => {
-                let plugin = Authenticator::new(Plugin::clone(plugin), ExecSettings::default(), around());
+                let plugin =
+                    Authenticator::new(Plugin::clone(plugin), ExecSettings::default(), client_context());
                 match plugin.check_policy().err()? {
                     ExecError::Denied(navicert_plugin::PolicyDenial::CannotResolve { .. }) => return None,
                     error => error.into(),
                 }
             }
             CredentialPlan::Signer(plan) => {
-                ExternalSigner::new(plan, &ExecSettings::default(), &around()).check_policy().err()?.into()
+                ExternalSigner::new(plan, &ExecSettings::default(), &client_context())
+                    .check_policy()
+                    .err()?
+                    .into()
             }
             _ => return None,
         };

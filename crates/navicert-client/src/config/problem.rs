@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use navicert_types::diagnostic::Diagnostic;
+use navicert_types::redact;
 use thiserror::Error as ThisError;
 
 use super::error::{ConfigErrorClass as Class, ConfigErrorStage as Stage};
@@ -47,6 +48,9 @@ pub(crate) enum ClientProblem {
     InvalidAuthority,
     #[error("unable to read certificate-authority {0:?}: it is a directory")]
     AuthorityIsDirectory(String),
+    // C152
+    #[error("context {context:?} names user {user:?}, which does not exist")]
+    UserNotFound { context: String, user: String },
     #[error("invalid impersonation value in `{0}`: not allowed in a header")]
     Impersonation(&'static str),
     #[error("invalid client certificate")]
@@ -130,6 +134,10 @@ impl Problem {
             Problem::Unreadable { .. } => Some("use a readable file".to_owned()),
             Problem::Malformed { diagnostic, .. } => diagnostic.hint.clone(),
             Problem::Validation(error) => validation_help(error),
+            Problem::Client(ClientProblem::UserNotFound { user, .. }) => {
+                let user = redact::terminal(user);
+                Some(format!("add an entry named `{user}` to `users`, or name another in the context"))
+            }
             Problem::Client(problem) => client_help(problem).map(ToOwned::to_owned),
             Problem::Denied(_) => None,
         }
@@ -193,6 +201,7 @@ fn client_class(problem: &ClientProblem) -> Class {
         | ClientProblem::NoAuthority { .. }
         | ClientProblem::InvalidAuthority
         | ClientProblem::AuthorityIsDirectory(_) => Class::Authority,
+        ClientProblem::UserNotFound { .. } => Class::UserNotFound,
         ClientProblem::Impersonation(_) => Class::Impersonation,
         ClientProblem::Identity(_) => Class::ClientCertificate,
         ClientProblem::BasicAndBearer
@@ -217,6 +226,7 @@ fn client_stage(problem: &ClientProblem) -> Stage {
         ClientProblem::ServerName(_)
         | ClientProblem::Proxy { .. }
         | ClientProblem::ProxyEnvironment { .. }
+        | ClientProblem::UserNotFound { .. }
         | ClientProblem::Impersonation(_)
         | ClientProblem::Token
         | ClientProblem::Basic

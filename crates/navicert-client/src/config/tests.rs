@@ -23,6 +23,7 @@ impl Fixture {
         let files = [
             ("tls.crt", one.cert.pem()),
             ("tls.key", one.signing_key.serialize_pem()),
+            ("bundle.pem", one.signing_key.serialize_pem() + &one.cert.pem()),
             ("other.key", other.signing_key.serialize_pem()),
             ("garbage", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_owned()),
             ("text", "text".to_owned()),
@@ -99,6 +100,7 @@ const USERS: &[Fragment] = &[
     ("tokenFile: token, username: u", false),
     ("client-certificate: tls.crt, client-key: tls.key", true),
     ("client-certificate: tls.crt, client-key: tls.key, token: t", true),
+    ("client-certificate: bundle.pem, client-key: bundle.pem", true),
     ("client-certificate: tls.crt, client-key: other.key", false),
     ("client-certificate: garbage, client-key: tls.key", false),
     ("client-certificate: tls.crt, client-key: text", false),
@@ -250,4 +252,79 @@ fn overrides_select_other_entries_and_missing_ones_are_listed() {
     assert_eq!(error.help(), Some("select an existing context: `dev`"));
     let overrides = Overrides { server: "https://other".into(), ..Overrides::default() };
     assert_eq!(options.overrides(overrides).resolve().unwrap().server(), "https://other");
+}
+
+/// The texts of every error of a kubeconfig.
+fn all_errors(kubeconfig: &str) -> Vec<String> {
+    let errors = Fixture::new().options(kubeconfig).resolve().unwrap_err();
+    errors.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn decode_errors_and_problems_of_the_context_are_reported_together() {
+    let contexts = "contexts: [{name: dev, context: {cluster: c, user: u}}]\ncurrent-context: dev\n";
+    let cluster = "clusters: [{name: c, cluster: {server: 'https://h'}}]\n";
+    let token = "users.0.user.token: expected a string, found a list".replace(".0", "[0]");
+    // A mistyped field of the user, and a cluster that does not exist.
+    let text = format!("clusters: []\nusers: [{{name: u, user: {{token: []}}}}]\n{contexts}");
+    assert_eq!(
+        all_errors(&text),
+        [token.as_str(), "context \"dev\" names cluster \"c\", which does not exist"]
+    );
+    // A mistyped field of another cluster does not hide the problems of this one.
+    let text = format!(
+        "clusters: [{{name: c, cluster: {{server: 'https://h', certificate-authority: text}}}}, \
+         {{name: d, cluster: {{server: 5}}}}]\nusers: [{{name: u, user: {{client-certificate: tls.crt}}}}]\n{contexts}"
+    );
+    assert_eq!(
+        all_errors(&text),
+        [
+            "clusters[1].cluster.server: expected a string, found a number",
+            "client-key-data or client-key must be specified for u to use the clientCert authentication method.",
+            "missing PEM certificate in certificate-authority",
+        ]
+    );
+    // The selected user's own errors are not known: it may have a credential.
+    let text = format!(
+        "{cluster}users: [{{name: u, user: {{client-certificate: tls.crt, client-key: []}}}}]\n{contexts}"
+    );
+    assert_eq!(all_errors(&text), ["users[0].user.client-key: expected a string, found a list"]);
+}
+
+#[test]
+fn problems_that_depend_on_a_field_that_cannot_be_decoded_are_not_reported() {
+    let rest =
+        "users: [{name: u, user: {token: t}}]\ncontexts: [{name: dev, context: {cluster: c, user: x}}]\n";
+    let dev = "current-context: dev\n";
+    for (text, expected) in [
+        // The name of a cluster, the list, the selected context and the name of the context are unknown.
+        (
+            format!("clusters: [{{name: [c]}}]\n{rest}{dev}"),
+            "clusters[0].name: expected a string, found a list",
+        ),
+        (format!("clusters: 5\n{rest}{dev}"), "clusters: expected a list, found a number"),
+        (
+            format!("clusters: []\ncontexts: [{{name: dev, context: {{cluster: 5, user: x}}}}]\n{dev}"),
+            "contexts[0].context.cluster: expected a string, found a number",
+        ),
+        (
+            format!("clusters: []\n{rest}current-context: []\n"),
+            "current-context: expected a string, found a list",
+        ),
+        (format!("kind: List\nclusters: []\n{rest}{dev}"), "kind: unknown kind `List`"),
+        (format!("clusters: []\n{rest}{dev}other: ["), "unclosed bracket"),
+    ] {
+        let errors = all_errors(&text);
+        assert_eq!(errors.len(), 1, "{text}: {errors:?}");
+        assert!(errors[0].starts_with(expected.split(':').next().unwrap()), "{text}: {errors:?}");
+    }
+}
+
+#[test]
+fn invalid_server_is_not_reported_as_plain_http_too() {
+    for server in ["https://::1:6443", "https://a b", "/k8s"] {
+        let options = Fixture::new().options(&text(&format!("server: '{server}'"), "token: t"));
+        let report = options.report(&options.load().unwrap());
+        assert_eq!((report.errors().len(), report.warnings().len()), (1, 0), "{server}: {report:?}");
+    }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::error::ConfigLocation;
-use crate::kubeconfig::Effective;
+use crate::kubeconfig::{Effective, base_address};
 
 /// A setting that does not prevent building a client and is probably unintended.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ impl fmt::Display for ConfigWarning {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum WarningKind {
     // C152
-    #[error("context names user {0:?}, which does not exist: requests will be anonymous")]
+    #[error("context names user {0:?}, which does not exist")]
     UserMissing(String),
     #[error("the context names no user: requests will be anonymous")]
     NoUser,
@@ -64,9 +64,10 @@ pub(super) fn warnings(effective: &Effective) -> Vec<WarningKind> {
     let mut found = Vec::new();
     user_warnings(effective, &mut found);
     let server = || effective.cluster.server.clone();
-    if !effective.has_scheme() {
+    let is_valid = base_address(&effective.cluster.server).is_ok();
+    if !effective.has_scheme() && is_valid {
         found.push(WarningKind::NoScheme(server()));
-    } else if !effective.is_https() {
+    } else if !effective.is_https() && is_valid {
         found.push(WarningKind::PlainHttp(server()));
     }
     if effective.cluster.insecure_skip_tls_verify {
@@ -79,7 +80,7 @@ fn user_warnings(effective: &Effective, found: &mut Vec<WarningKind>) {
     let (user, name) = (&effective.user, &effective.user_name);
     if !effective.user_exists && name.is_empty() {
         found.push(WarningKind::NoUser);
-    } else if !effective.user_exists {
+    } else if !effective.user_exists && !effective.user_is_missing() {
         found.push(WarningKind::UserMissing(name.clone()));
     }
     let has_certificate = !user.client_certificate.is_empty() || !user.client_certificate_data.is_empty();

@@ -1,4 +1,4 @@
-//! A client certificate and key in two files that another program renews, combined with the user's token.
+//! A client certificate and key in one or two files that another program renews, combined with the user's token.
 // C163, C455
 
 use std::fmt;
@@ -62,6 +62,10 @@ struct CachedPair {
 impl KeyPairFiles {
     pub(crate) fn read(&self) -> Result<ClientIdentity, KeyPairError> {
         let certificate = self.file("client-cert", &self.certificate)?;
+        // One file with both is read once, so that both are of the same version.
+        if self.certificate == self.key {
+            return Ok(ClientIdentity::from_pem(&certificate, &certificate)?);
+        }
         let key = self.file("client-key", &self.key)?;
         Ok(ClientIdentity::from_pem(&certificate, &key)?)
     }

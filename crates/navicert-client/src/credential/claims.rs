@@ -24,7 +24,7 @@ impl Claims {
         let bytes = Zeroizing::new(URL_SAFE_NO_PAD.decode(payload.trim_end_matches('=')).ok()?);
         let node = parse(&bytes, Syntax::Json).ok()?;
         node.as_mapping()?;
-        let text = |node: &Node| node.as_str().map(|text| redact::terminal(text).into_owned());
+        let text = |node: &Node| node.as_str().map(|text| redact::line(text).into_owned());
         let audiences = member(&node, "aud").map(|audience| match audience.as_sequence() {
             Some(several) => several.iter().filter_map(text).collect(),
             None => text(audience).into_iter().collect(),

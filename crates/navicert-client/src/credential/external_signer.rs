@@ -23,8 +23,9 @@ use super::{
     BoxFuture, ClientIdentity, Credential, CredentialError, CredentialSource, Generation, Rejection,
     RequestOrigin,
 };
+use crate::context::ClientContext;
 use crate::exec::interactive::StdinUse;
-use crate::exec::{ExecSettings, PluginPolicy, Surroundings};
+use crate::exec::{ExecSettings, PluginPolicy};
 use crate::kuberc::KubercError;
 
 /// The settings of an external signer, checked.
@@ -112,7 +113,7 @@ struct SignerState {
 
 impl ExternalSigner {
     /// Creates the source. Runs nothing.
-    pub(crate) fn new(plan: &SignerPlan, settings: &ExecSettings, around: &Surroundings) -> Self {
+    pub(crate) fn new(plan: &SignerPlan, settings: &ExecSettings, client_context: &ClientContext) -> Self {
         let limits = SignerTimeouts {
             certificate: settings.timeout.unwrap_or(SignerTimeouts::default().certificate),
             interactive: settings.interactive_timeout.unwrap_or(SignerTimeouts::default().interactive),
@@ -123,23 +124,24 @@ impl ExternalSigner {
             configuration: plan.configuration.clone(),
             protocol: plan.protocol,
             policy: Arc::default(),
-            environment: without_variables(&around.environment, &settings.drop_env),
-            runner: Arc::clone(&around.runner),
-            clock: Arc::clone(&around.clock),
+            environment: without_variables(&client_context.environment, &settings.drop_env),
+            runner: Arc::clone(&client_context.runner),
+            clock: Arc::clone(&client_context.clock),
             // The signer prompts on the controlling terminal, so standard input may be a pipe (C226).
-            interactive: around.terminal.has_controlling_terminal(),
-            stdin_is_terminal: settings.stdin == StdinUse::Free && around.terminal.stdin_is_terminal(),
+            interactive: client_context.terminal.has_controlling_terminal(),
+            stdin_is_terminal: settings.stdin == StdinUse::Free
+                && client_context.terminal.stdin_is_terminal(),
             cluster: Some(plan.cluster.clone()),
             limits,
             show: prompt_output(&settings.stderr),
             allow_pin: plan.allow_pin,
         };
-        let shared = around.registry.signer(sharing_key(&settings), || SharedSigner {
-            clock: Arc::clone(&around.clock),
+        let shared = client_context.registry.signer(sharing_key(&settings), || SharedSigner {
+            clock: Arc::clone(&client_context.clock),
             state: Mutex::new(SignerState { current: None, backoff: None, failure: None }),
             flights: SingleFlight::new(),
         });
-        let (policy, permitted) = (around.policy.clone(), Arc::default());
+        let (policy, permitted) = (client_context.policy.clone(), Arc::default());
         ExternalSigner { shared, settings, policy, permitted }
     }
 

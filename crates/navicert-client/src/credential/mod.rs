@@ -1,16 +1,15 @@
 //! Credentials, and the sources that provide them to the transport.
 //!
 //! ```text
-//! kubeconfig::Effective ──choose──▶ dyn CredentialSource ──▶ Arc<Credential> ──▶ transport
-//!           (static, files, exec, signer, oidc) ▲                                 │
-//!                                               └── refresh_rejected(generation) ◀─┘
+//! Config ──▶ dyn CredentialSource ──▶ Arc<Credential> ──▶ transport
+//!  (static, files, exec, signer, oidc) ▲                    │
+//!                                      └── refresh_rejected(generation)
 //! ```
 //!
 //! No async runtime is needed, except by [`Oidc`]: the thread that does the work wakes the future.
 
 mod block_on;
 mod certificate_files;
-mod choose;
 pub(crate) mod claims;
 mod error;
 pub(crate) mod external_signer;
@@ -32,7 +31,6 @@ use crate::kubeconfig::FileSystem;
 pub use block_on::block_on;
 pub use certificate_files::CertificateFiles;
 pub(crate) use certificate_files::KeyPairFiles;
-pub use choose::{ChooseError, choose};
 pub use error::CredentialError;
 pub(crate) use external_signer::SignerPlan;
 pub use external_signer::{ExternalSigner, SignerError};

@@ -28,15 +28,14 @@ use zeroize::Zeroizing;
 use super::claims::Claims;
 use super::{
     BoxFuture, ClientIdentity, Credential, CredentialError, CredentialSource, Generation, Rejection,
-    RequestOrigin, SharedFiles, StaticCredential,
+    RequestOrigin, StaticCredential,
 };
 use crate::config::ClientProblem;
-use crate::exec::Surroundings;
+use crate::context::ClientContext;
 use crate::exec::response::bearer;
 use crate::kubeconfig::{Address, FileSystem};
 use crate::transport::{
-    Around, Body, ProxyChoice, ProxyEnvironment, TokioTimer, Transport, TransportSettings, Trust,
-    has_certificate,
+    Body, ProxyChoice, ProxyEnvironment, Transport, TransportSettings, Trust, has_certificate,
 };
 use crate::whoami::member;
 
@@ -88,7 +87,7 @@ pub struct Oidc {
     client_secret: Secret<String>,
     trust: Trust,
     proxies: ProxyEnvironment,
-    around: Around,
+    client_context: ClientContext,
     identity: Option<Arc<ClientIdentity>>,
     store: Option<Arc<dyn TokenStore>>,
     current: ArcSwapOption<Credential>,
@@ -142,23 +141,17 @@ impl Oidc {
     pub(crate) fn new(
         settings: OidcSettings,
         identity: Option<Arc<ClientIdentity>>,
-        files: &SharedFiles,
-        surroundings: &Surroundings,
+        client_context: &ClientContext,
         store: Option<Arc<dyn TokenStore>>,
     ) -> Self {
-        let lookup = |name: &str| surroundings.environment.variable(name)?.to_str().map(ToOwned::to_owned);
+        let lookup = |name: &str| client_context.environment.variable(name)?.to_str().map(ToOwned::to_owned);
         let oidc = Oidc {
             issuer: settings.issuer,
             client_id: settings.client_id,
             client_secret: settings.client_secret,
             trust: settings.trust,
             proxies: ProxyEnvironment::read(lookup),
-            around: Around {
-                clock: Arc::clone(&surroundings.clock),
-                timer: Arc::new(TokioTimer),
-                files: Arc::clone(files),
-                recorder: Arc::clone(&surroundings.recorder),
-            },
+            client_context: client_context.clone(),
             identity,
             store,
             current: ArcSwapOption::empty(),
@@ -254,7 +247,7 @@ impl Oidc {
             return Ok(answer);
         }
         let code = member(&answer, "error").and_then(Node::as_str);
-        let code = code.map(|code| navicert_types::redact::terminal(code).chars().take(64).collect());
+        let code = code.map(|code| navicert_types::redact::line(code).chars().take(64).collect());
         Err(OidcError::Rejected { status: status.as_u16(), code })
     }
 
@@ -277,7 +270,7 @@ impl Oidc {
             ..TransportSettings::new(format!("https://{}", address.host))
         };
         let anonymous = Arc::new(StaticCredential::new(Credential::anonymous()));
-        let transport = Transport::new(settings, anonymous, self.around.clone())
+        let transport = Transport::new(settings, anonymous, self.client_context.clone())
             .map_err(|error| unreachable(&error_chain(&error)))?;
         let mut request = match form {
             Some(form) => Request::post(path)
@@ -300,7 +293,7 @@ impl Oidc {
 impl CredentialSource for Oidc {
     fn cached(&self) -> Option<Arc<Credential>> {
         let credential = self.current.load_full()?;
-        let now = self.around.clock.now().saturating_add(EXPIRY_LEEWAY).ok()?;
+        let now = self.client_context.clock.now().saturating_add(EXPIRY_LEEWAY).ok()?;
         credential.expires.is_some_and(|end| now < end).then_some(credential)
     }
 

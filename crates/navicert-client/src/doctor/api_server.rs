@@ -89,7 +89,7 @@ pub(super) fn outcome(response: &ProbeResponse) -> String {
     if let Some(location) = redirect(&response.headers).filter(|_| response.status.is_redirection()) {
         text = format!("{text} to {}", quoted(&location));
     } else if let Some(kind) = header(CONTENT_TYPE).and_then(|kind| kind.split(';').next()) {
-        text = format!("{text} ({})", redact::terminal(kind.trim()));
+        text = format!("{text} ({})", redact::line(kind.trim()));
     }
     text
 }
@@ -101,7 +101,7 @@ fn mentions_certificate(body: &[u8]) -> bool {
 
 fn version(body: &Node) -> Option<String> {
     let version = member(body, "gitVersion").and_then(Node::as_str)?;
-    Some(redact::terminal(version).into_owned())
+    Some(redact::line(version).into_owned())
 }
 
 /// Whether this is the `Status` object of an API server.

@@ -16,17 +16,18 @@ use rustls::AlertDescription;
 use super::DoctorInputs;
 use super::api_server::{self, ServerKind};
 use super::clock::Skew;
+use super::front_proxy;
 use super::handshake;
 use super::kubeconfig::quoted;
 use super::proxy::{self, UsedProxy};
 use super::report::{DoctorStep, ReportBuilder};
 use super::switch::SwitchableCredential;
 use super::tls_probe::alert_in;
+use crate::context::ClientContext;
 use crate::credential::{Credential, CredentialSource, StaticCredential};
 use crate::kubeconfig::{Address, Effective};
 use crate::transport::{
-    Around, Body, BuildError, Timeouts, TokioTimer, Transport, TransportError, TransportSettings,
-    host_and_port,
+    Body, BuildError, Timeouts, Transport, TransportError, TransportSettings, host_and_port,
 };
 
 /// Timeout of connecting and of the TLS handshake, shorter than a client's for interactive use.
@@ -116,21 +117,16 @@ impl<'a> Target<'a> {
         if name.is_empty() { self.host() } else { name.clone() }
     }
 
-    pub(super) fn around(&self) -> Around {
-        let inputs = self.inputs;
-        Around {
-            clock: Arc::clone(&inputs.around.clock),
-            timer: Arc::new(TokioTimer),
-            files: Arc::clone(&inputs.files),
-            recorder: Arc::clone(&inputs.around.recorder),
-        }
+    pub(super) fn client_context(&self) -> ClientContext {
+        self.inputs.client_context.clone()
     }
 
     /// Sends `GET /version` without a credential.
     pub(super) async fn probe(&self, settings: TransportSettings) -> Result<ProbeResponse, ProbeError> {
         let anonymous = Arc::new(StaticCredential::new(Credential::anonymous()));
         let settings = TransportSettings { impersonation: None, ..settings };
-        let transport = Transport::new(settings, anonymous, self.around()).map_err(ProbeError::Build)?;
+        let transport =
+            Transport::new(settings, anonymous, self.client_context()).map_err(ProbeError::Build)?;
         self.get(&transport, "/version").await
     }
 
@@ -140,7 +136,7 @@ impl<'a> Target<'a> {
         let request = request.map_err(ProbeError::Transport)?;
         let exchange = async {
             let response = transport.send(request).await?;
-            let skew = Skew::measure(&*self.inputs.around.clock, response.headers());
+            let skew = Skew::measure(&*self.inputs.client_context.clock, response.headers());
             let (parts, body) = response.into_parts();
             let collected = Limited::new(body, MAX_BODY_BYTES).collect().await;
             let body = collected.map(http_body_util::Collected::to_bytes).unwrap_or_default();
@@ -179,8 +175,11 @@ async fn check_steps<'a>(target: Target<'a>, report: &mut ReportBuilder<'_>) -> 
     }
     let credential = Arc::new(SwitchableCredential::anonymous());
     let settings = TransportSettings { impersonation: None, ..target.settings.clone() };
-    let transport =
-        Transport::new(settings, Arc::clone(&credential) as Arc<dyn CredentialSource>, target.around());
+    let transport = Transport::new(
+        settings,
+        Arc::clone(&credential) as Arc<dyn CredentialSource>,
+        target.client_context(),
+    );
     let transport = match transport {
         Ok(transport) => transport,
         Err(error) => {
@@ -315,8 +314,11 @@ async fn report_failure(target: &Target<'_>, error: TransportError, report: &mut
     }
     match error {
         TransportError::Connect { ref address, .. } | TransportError::ConnectTimeout { ref address, .. } => {
-            let to_do =
+            let mut to_do =
                 format!("start the server at {}, or connect the VPN that reaches it", quoted(address));
+            if target.inputs.front_proxy.is_some() {
+                to_do += front_proxy::NOT_STARTED;
+            }
             report.fail(DoctorStep::Tcp, printable(&error), to_do);
         }
         TransportError::Handshake { source, .. } => {
@@ -377,5 +379,5 @@ fn report_invalid_settings(effective: &Effective, error: &BuildError, report: &m
 
 /// An error with its sources, without control characters.
 pub(super) fn printable(error: &(dyn Error + 'static)) -> String {
-    redact::terminal(&error_chain(error)).into_owned()
+    redact::line(&error_chain(error)).into_owned()
 }

@@ -18,7 +18,7 @@ pub(super) fn check_expiry(
     report: &mut ReportBuilder<'_>,
 ) {
     let Some(obtained) = obtained else { return report.skip(DoctorStep::Expiry, "no credential available") };
-    let now = inputs.around.clock.now();
+    let now = inputs.client_context.clock.now();
     let ends = expiries(&obtained.credential);
     let Some(first) = ends.iter().min_by_key(|end| end.at) else {
         let nothing = obtained.credential.authorization.is_none() && obtained.credential.identity.is_none();

@@ -206,7 +206,7 @@ fn names_of(certificate: &CertificateDer<'_>) -> Option<CertificateNames> {
 fn trusted_certificates(target: &Target<'_>) -> Vec<CertificateDer<'static>> {
     let text = match &target.settings.trust {
         Trust::Pem(text) => text.clone(),
-        Trust::File(path) => target.inputs.files.read(path).unwrap_or_default(),
+        Trust::File(path) => target.inputs.client_context.files.read(path).unwrap_or_default(),
         Trust::System | Trust::Insecure => return Vec::new(),
     };
     CertificateDer::pem_slice_iter(&text).flatten().collect()

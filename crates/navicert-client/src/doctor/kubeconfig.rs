@@ -17,8 +17,8 @@ use crate::kubeconfig::{
 pub(super) fn read(options: &ConfigOptions, report: &mut ReportBuilder<'_>) -> Option<Config> {
     let loaded = match options.load_files() {
         Ok(loaded) => loaded,
-        Err(errors) => {
-            report_broken_file(errors.first()?, report);
+        Err(failed) => {
+            report_broken_file(failed.errors.first()?, report);
             return None;
         }
     };
@@ -260,5 +260,5 @@ fn describe(step: DoctorStep, effective: &Effective) -> Option<String> {
 
 /// A name from a file, in backticks and safe for a terminal.
 pub(super) fn quoted(text: &str) -> String {
-    format!("`{}`", redact::terminal(text))
+    format!("`{}`", redact::line(text))
 }

@@ -13,6 +13,7 @@ mod clock;
 mod connection;
 mod credential;
 mod duplicates;
+mod front_proxy;
 mod handshake;
 mod kubeconfig;
 mod plugin;
@@ -24,10 +25,10 @@ mod signer;
 mod switch;
 mod tls_probe;
 
-use std::sync::Arc;
+use http::HeaderName;
 
 use crate::config::{Config, ConfigOptions};
-use crate::credential::SharedFiles;
+use crate::context::ClientContext;
 use crate::exec;
 
 use report::ReportBuilder;
@@ -36,9 +37,10 @@ pub use report::{Conclusion, DoctorEvent, DoctorReport, DoctorStep, StepResult, 
 /// The configuration to diagnose, and the dependencies.
 struct DoctorInputs {
     config: Config,
-    files: SharedFiles,
     exec: exec::ExecSettings,
-    around: exec::Surroundings,
+    client_context: ClientContext,
+    /// The header in which the credential's owner, a front proxy, names users.
+    front_proxy: Option<HeaderName>,
 }
 
 /// Diagnoses a context. Calls `on_event` with each result in the order of [`DoctorStep`]. Requires a tokio runtime.
@@ -48,15 +50,29 @@ pub async fn diagnose(
     options: &ConfigOptions,
     on_event: &mut (dyn FnMut(DoctorEvent<'_>) + Send),
 ) -> DoctorReport {
+    run(options, None, on_event).await
+}
+
+/// The same for the context of a front proxy, whose client certificate names users in this header. The last step checks
+/// whether the server accepts the header from the certificate, and only for that purpose.
+pub async fn diagnose_front_proxy(
+    options: &ConfigOptions,
+    user_header: HeaderName,
+    on_event: &mut (dyn FnMut(DoctorEvent<'_>) + Send),
+) -> DoctorReport {
+    run(options, Some(user_header), on_event).await
+}
+
+async fn run(
+    options: &ConfigOptions,
+    front_proxy: Option<HeaderName>,
+    on_event: &mut (dyn FnMut(DoctorEvent<'_>) + Send),
+) -> DoctorReport {
     let mut report = ReportBuilder::new(on_event);
     let Some(config) = kubeconfig::read(options, &mut report) else { return report.finish() };
-    let around = exec::Surroundings {
-        clock: Arc::clone(&config.clock),
-        policy: config.policy.clone(),
-        ..exec::Surroundings::new(config.environment.clone())
-    };
-    let (files, exec) = (Arc::clone(&config.files), exec::ExecSettings::default());
-    let inputs = &DoctorInputs { config, files, exec, around };
+    let client_context = config.client_context();
+    let exec = exec::ExecSettings::default();
+    let inputs = &DoctorInputs { config, exec, client_context, front_proxy };
     let effective = &inputs.config.effective;
     let reached = connection::reach(inputs, effective, &mut report).await;
     let obtained = plugin::obtain_credential(inputs, effective, reached.is_some(), &mut report).await;

@@ -40,11 +40,11 @@ pub(super) async fn obtain_credential(
     reached: bool,
     report: &mut ReportBuilder<'_>,
 ) -> Option<ObtainedCredential> {
-    let source = inputs.config.credential.source(&inputs.files, &inputs.exec, &inputs.around, None);
+    let source = inputs.config.credential.source(&inputs.exec, &inputs.client_context, None);
     let Some(plugin) = used_plugin(inputs, effective) else {
         return signer::obtain(inputs, effective, source, reached, report).await;
     };
-    let authenticator = Authenticator::new(plugin, inputs.exec.clone(), inputs.around.clone());
+    let authenticator = Authenticator::new(plugin, inputs.exec.clone(), inputs.client_context.clone());
     let may_run = check_installed(inputs, authenticator.plugin(), report)
         & check_policy(inputs, &authenticator, report);
     if !may_run || !reached {
@@ -82,7 +82,7 @@ async fn run_with_progress(
     let exec = effective.user.exec.as_ref();
     let command = exec.map(|exec| short_command(&exec.command, &exec.args)).unwrap_or_default();
     let mode = exec.map_or("Never", |exec| exec.interactive_mode.as_str());
-    let interactive = decide(mode, &*inputs.around.terminal, &inputs.exec.stdin).unwrap_or(false);
+    let interactive = decide(mode, &*inputs.client_context.terminal, &inputs.exec.stdin).unwrap_or(false);
     let mut run = std::pin::pin!(authenticator.refresh());
     let mut elapsed = Duration::ZERO;
     loop {
@@ -98,7 +98,7 @@ async fn run_with_progress(
 fn short_command(command: &str, args: &[String]) -> String {
     let subcommands = args.iter().map(String::as_str).take_while(|arg| !arg.starts_with('-'));
     let words: Vec<&str> = std::iter::once(command).chain(subcommands).collect();
-    navicert_types::redact::terminal(&words.join(" ")).into_owned()
+    navicert_types::redact::line(&words.join(" ")).into_owned()
 }
 
 /// The plugin, unless a static credential takes precedence.
@@ -110,11 +110,15 @@ fn used_plugin(inputs: &DoctorInputs, effective: &Effective) -> Option<Plugin> {
         || !user.username.is_empty()
         || !user.client_certificate.is_empty()
         || !user.client_certificate_data.is_empty();
-    if is_static { None } else { Plugin::from_effective(effective, &*inputs.files).ok().flatten() }
+    if is_static {
+        None
+    } else {
+        Plugin::from_effective(effective, &*inputs.client_context.files).ok().flatten()
+    }
 }
 
 fn check_installed(inputs: &DoctorInputs, plugin: &Plugin, report: &mut ReportBuilder<'_>) -> bool {
-    let path = inputs.around.environment.variable("PATH");
+    let path = inputs.client_context.environment.variable("PATH");
     match resolve(plugin.command().as_ref(), path) {
         Ok(found) => {
             report.pass(DoctorStep::Plugin, quoted(&found.display().to_string()));
@@ -154,7 +158,7 @@ fn check_policy(
             false
         }
         Ok(()) => {
-            let open = matches!(&inputs.around.policy, PluginPolicy::Policy(policy) if matches!(**policy, Policy::AllowAll));
+            let open = matches!(&inputs.client_context.policy, PluginPolicy::Policy(policy) if matches!(**policy, Policy::AllowAll));
             report.pass(
                 DoctorStep::Policy,
                 if open { "no kuberc restricts plugins" } else { "permitted by the kuberc" },
@@ -174,6 +178,14 @@ fn policy_to_do(error: &ExecError) -> String {
         }
         ExecError::Denied(PolicyDenial::Digest { path, actual }) => {
             format!("if {} was updated intentionally, set `sha256: {actual}` in the kuberc", quoted(path))
+        }
+        ExecError::Denied(denial @ PolicyDenial::Variables(denied)) => format!(
+            "if every kubeconfig may set it, write `{}` in the kuberc's entry `command: {}`",
+            denial.line_to_write().unwrap_or_default(),
+            denied.entry
+        ),
+        ExecError::Denied(PolicyDenial::Replaceable { path, .. }) => {
+            format!("move {} to a directory that only root can change, or remove its `sha256`", quoted(path))
         }
         ExecError::Denied(PolicyDenial::CannotResolve { source, .. }) => {
             format!("install the plugin: {source}")
@@ -274,17 +286,17 @@ struct KubectlVersion {
 
 /// The version of the kubectl in `PATH`, if available.
 async fn kubectl_version(inputs: &DoctorInputs) -> Option<KubectlVersion> {
-    let command = Command::new("kubectl", inputs.around.environment.clone())
+    let command = Command::new("kubectl", inputs.client_context.environment.clone())
         .args(["version", "--client", "-o", "json"])
         .stderr(Stderr::Tail(1024))
         .limit(Some(KUBECTL_TIMEOUT));
     let permitted = Policy::AllowAll.permit(command).ok()?;
-    let completed = start(Arc::clone(&inputs.around.runner), permitted).await.ok()?;
+    let completed = start(Arc::clone(&inputs.client_context.runner), permitted).await.ok()?;
     let node = parse(completed.stdout.expose(), Syntax::Json).ok()?;
     let version = member(&node, "clientVersion")?;
     let text = |name: &str| member(version, name).and_then(Node::as_str);
     // Some builds write `20+`.
     let number = |name: &str| text(name)?.trim_end_matches(|c: char| !c.is_ascii_digit()).parse().ok();
-    let git = navicert_types::redact::terminal(text("gitVersion")?).into_owned();
+    let git = navicert_types::redact::line(text("gitVersion")?).into_owned();
     Some(KubectlVersion { major: number("major")?, minor: number("minor")?, text: git })
 }

@@ -34,8 +34,9 @@ pub(super) fn in_use(
     let setting = if from_environment {
         let names =
             if effective.is_https() { ["HTTPS_PROXY", "https_proxy"] } else { ["HTTP_PROXY", "http_proxy"] };
-        let is_set =
-            |name: &&str| inputs.around.environment.variable(name).is_some_and(|value| !value.is_empty());
+        let is_set = |name: &&str| {
+            inputs.client_context.environment.variable(name).is_some_and(|value| !value.is_empty())
+        };
         names.into_iter().find(is_set).unwrap_or("HTTPS_PROXY").to_owned()
     } else {
         format!("`proxy-url` of cluster {}", quoted(&effective.cluster_name))

@@ -82,10 +82,6 @@ pub(super) async fn explain_anonymous(sent: &Sent<'_>) -> (String, String) {
             format!("use https:// in the server of cluster {cluster}: credentials are sent only over https"),
         );
     }
-    if !sent.has_credential() && !sent.effective.user_exists && !sent.effective.user_name.is_empty() {
-        let text = format!("{prefix}: user {user} does not exist, so no credential was sent");
-        return (text, format!("add an entry named {user} to `users`, or name another in the context"));
-    }
     if !sent.has_credential() {
         let text = format!("{prefix}: no credential was sent");
         return (text, add_credential(&sent.effective.user_name));
@@ -118,10 +114,6 @@ pub(super) async fn explain_unauthorized(sent: &Sent<'_>, is_status: bool) -> (S
 async fn explain_credential(sent: &Sent<'_>, prefix: &str) -> (String, String) {
     let (effective, credential) = (sent.effective, &sent.obtained.credential);
     let user = quoted(&effective.user_name);
-    if !sent.has_credential() && !effective.user_exists && !effective.user_name.is_empty() {
-        let text = format!("{prefix}: user {user} does not exist, so no credential was sent");
-        return (text, format!("add an entry named {user} to `users`, or name another in the context"));
-    }
     if !sent.has_credential() {
         let text = format!("{prefix}: no credential was sent, and anonymous requests are not allowed");
         return (text, add_credential(&sent.effective.user_name));
@@ -143,7 +135,7 @@ async fn explain_credential(sent: &Sent<'_>, prefix: &str) -> (String, String) {
     }
     if let (None, Some(identity)) = (&credential.authorization, &credential.identity) {
         let expired = identity.validity().not_after;
-        if expired <= sent.inputs.around.clock.now() {
+        if expired <= sent.inputs.client_context.clock.now() {
             let text = format!("{prefix}: the client certificate expired at {expired}");
             return (text, format!("give user {user} a new client certificate"));
         }
@@ -160,7 +152,7 @@ async fn explain_credential(sent: &Sent<'_>, prefix: &str) -> (String, String) {
 /// The likely reason for the rejection of a JWT.
 fn explain_claims(sent: &Sent<'_>, claims: &Claims, prefix: &str) -> (String, String) {
     let user = quoted(&sent.effective.user_name);
-    let now = sent.inputs.around.clock.now();
+    let now = sent.inputs.client_context.clock.now();
     if let Some(from) = claims.not_before.filter(|from| *from > now) {
         let text = format!("{prefix}: the token is not valid before {from}");
         return (text, "correct the local clock, or wait".to_owned());

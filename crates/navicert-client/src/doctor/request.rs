@@ -9,6 +9,7 @@ use navicert_types::tree::{Node, Syntax, parse};
 use super::DoctorInputs;
 use super::api_server::{ServerKind, is_status, other_server, outcome};
 use super::connection::{ProbeError, Reached, printable};
+use super::front_proxy;
 use super::kubeconfig::quoted;
 use super::plugin::ObtainedCredential;
 use super::rejection::{self, Sent};
@@ -44,7 +45,7 @@ pub(super) async fn send_request(
         reached.credential.set(source);
         reached.transport.clone()
     } else {
-        match Transport::new(target.settings.clone(), source, target.around()) {
+        match Transport::new(target.settings.clone(), source, target.client_context()) {
             Ok(transport) => transport,
             Err(error) => {
                 return report.fail(DoctorStep::Request, printable(&error), "correct the kubeconfig");
@@ -52,28 +53,48 @@ pub(super) async fn send_request(
         }
     };
     let sent = Sent { inputs, effective, target, obtained: &obtained };
-    match whoami(&transport).await {
-        Ok(review) => {
-            report_user(&sent, &review.user, report).await;
-            report.set_user(review.user);
+    let reviewed = match &inputs.front_proxy {
+        Some(header) => front_proxy::check(&sent, header, &transport, &reached.server, report).await,
+        None => match whoami(&transport).await {
+            Ok(review) => {
+                report_user(&sent, &review.user, report).await;
+                report.set_user(review.user);
+                Ok(())
+            }
+            Err(error) => Err(error),
+        },
+    };
+    if let Err(error) = reviewed {
+        report_error(&sent, error, reached, &transport, report).await;
+    }
+}
+
+/// Reports that there is no review.
+async fn report_error(
+    sent: &Sent<'_>,
+    error: WhoamiError,
+    reached: &Reached<'_>,
+    transport: &Transport,
+    report: &mut ReportBuilder<'_>,
+) {
+    match error {
+        WhoamiError::Rejected { status: StatusCode::UNAUTHORIZED, is_status, .. } => {
+            fail_unauthorized(sent, is_status, report).await;
         }
-        Err(WhoamiError::Rejected { status: StatusCode::UNAUTHORIZED, is_status, .. }) => {
-            fail_unauthorized(&sent, is_status, report).await;
+        WhoamiError::Rejected { message, is_status, .. } => {
+            report_forbidden(sent, &message, is_status, report).await;
         }
-        Err(WhoamiError::Rejected { message, is_status, .. }) => {
-            report_forbidden(&sent, &message, is_status, report).await;
-        }
-        Err(WhoamiError::NotServed) => check_old_server(&sent, reached, &transport, report).await,
-        Err(WhoamiError::UnexpectedResponse { status: StatusCode::BAD_REQUEST, .. })
+        WhoamiError::NotServed => check_old_server(sent, reached, transport, report).await,
+        WhoamiError::UnexpectedResponse { status: StatusCode::BAD_REQUEST, .. }
             if reached.server == ServerKind::CertificateRequired =>
         {
-            fail(report, rejection::explain_alert(&sent, "400 Bad Request"));
+            fail(report, rejection::explain_alert(sent, "400 Bad Request"));
         }
-        Err(WhoamiError::UnexpectedResponse { status, message, location }) => {
-            fail(report, explain_unexpected(&sent, status, &message, location));
+        WhoamiError::UnexpectedResponse { status, message, location } => {
+            fail(report, explain_unexpected(sent, status, &message, location));
         }
-        Err(WhoamiError::Transport(error)) => {
-            let explanation = explain_transport(&sent, &error).await;
+        WhoamiError::Transport(error) => {
+            let explanation = explain_transport(sent, &error).await;
             fail(report, explanation);
         }
     }
@@ -104,7 +125,7 @@ async fn report_user(sent: &Sent<'_>, user: &UserInfo, report: &mut ReportBuilde
 
 fn describe_user(user: &UserInfo) -> String {
     let groups = if user.groups.is_empty() { "no groups".to_owned() } else { user.groups.join(", ") };
-    redact::terminal(&format!("authenticated as `{}` ({groups})", user.username)).into_owned()
+    redact::line(&format!("authenticated as `{}` ({groups})", user.username)).into_owned()
 }
 
 /// Reports a 403: anonymous, not from an API server, impersonation, or a missing role.

@@ -35,7 +35,7 @@ pub(super) async fn obtain(
         return report_outcome(effective, source, outcome, report);
     };
     let program = signer.config.get("pathExec").map(|value| value.expose().clone()).unwrap_or_default();
-    match resolve(program.as_ref(), inputs.around.environment.variable("PATH")) {
+    match resolve(program.as_ref(), inputs.client_context.environment.variable("PATH")) {
         Ok(found) => report.pass(DoctorStep::Plugin, quoted(&found.display().to_string())),
         Err(error) => {
             let to_do = format!("install the external signer {}, or correct `pathExec`", quoted(&program));

@@ -5,15 +5,15 @@
 use std::error::Error;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use navicert_tls::AnyCertificate;
 use rustls::client::ResolvesClientCert;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::sign::CertifiedKey;
-use rustls::{AlertDescription, ClientConfig, DigitallySignedStruct, SignatureScheme};
-use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{AlertDescription, ClientConfig, SignatureScheme};
+use rustls_pki_types::{CertificateDer, ServerName};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -40,12 +40,15 @@ pub(super) async fn observe(
     server_name: &str,
     identity: Option<&ClientIdentity>,
 ) -> Option<Observed> {
-    let recorder = Arc::new(Recorder::new(identity)?);
-    let mut config = ClientConfig::builder_with_provider(Arc::clone(&recorder.provider))
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let recorder = Arc::new(Recorder::new(identity, &provider)?);
+    let chain = Arc::default();
+    let verifier = AnyCertificate::new(&provider).recording(Arc::clone(&chain));
+    let mut config = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(rustls::DEFAULT_VERSIONS)
         .ok()?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::clone(&recorder) as Arc<dyn ServerCertVerifier>)
+        .with_custom_certificate_verifier(Arc::new(verifier))
         .with_client_cert_resolver(Arc::clone(&recorder) as Arc<dyn ResolvesClientCert>);
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     let name = ServerName::try_from(server_name.to_owned()).ok()?;
@@ -58,7 +61,8 @@ pub(super) async fn observe(
         stream.read(&mut [0; 64]).await.and(written)
     };
     let outcome = tokio::time::timeout(TIMEOUT, exchange).await.unwrap_or(Ok(()));
-    let chain = std::mem::take(&mut *recorder.chain.lock().unwrap_or_else(PoisonError::into_inner));
+    let chain: Vec<CertificateDer<'static>> =
+        std::mem::take(&mut *chain.lock().unwrap_or_else(PoisonError::into_inner));
     let alert = outcome.err().and_then(|error| alert_in(&error));
     let requests_certificate = recorder.requested.load(Ordering::Acquire);
     (!chain.is_empty() || alert.is_some()).then_some(Observed { chain, requests_certificate, alert })
@@ -95,22 +99,19 @@ impl CertificateNames {
 fn readable(name: &X509Name<'_>) -> String {
     let common = name.iter_common_name().next().and_then(|name| name.as_str().ok());
     let text = common.map_or_else(|| name.to_string(), ToOwned::to_owned);
-    navicert_types::redact::terminal(&text).into_owned()
+    navicert_types::redact::line(&text).into_owned()
 }
 
-/// Accepts every certificate, and presents the client certificate if there is one.
+/// Presents the client certificate if there is one, and records whether it was requested.
 #[derive(Debug)]
 struct Recorder {
-    provider: Arc<CryptoProvider>,
     identity: Option<Arc<CertifiedKey>>,
-    chain: Mutex<Vec<CertificateDer<'static>>>,
     requested: AtomicBool,
 }
 
 impl Recorder {
     /// `None` if the key cannot be used. A key in an external signer is not used: it may prompt.
-    fn new(identity: Option<&ClientIdentity>) -> Option<Self> {
-        let provider = Arc::new(aws_lc_rs::default_provider());
+    fn new(identity: Option<&ClientIdentity>, provider: &CryptoProvider) -> Option<Self> {
         let identity = match identity {
             None => None,
             Some(identity) => {
@@ -118,7 +119,7 @@ impl Recorder {
                 Some(Arc::new(CertifiedKey::new(identity.chain().to_vec(), key)))
             }
         };
-        Some(Recorder { provider, identity, chain: Mutex::default(), requested: AtomicBool::new(false) })
+        Some(Recorder { identity, requested: AtomicBool::new(false) })
     }
 }
 
@@ -130,42 +131,5 @@ impl ResolvesClientCert for Recorder {
 
     fn has_certs(&self) -> bool {
         true
-    }
-}
-
-impl ServerCertVerifier for Recorder {
-    fn verify_server_cert(
-        &self,
-        leaf: &CertificateDer<'_>,
-        others: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        let chain = std::iter::once(leaf).chain(others).map(|certificate| certificate.clone().into_owned());
-        *self.chain.lock().unwrap_or_else(PoisonError::into_inner) = chain.collect();
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }

@@ -14,9 +14,10 @@ use navicert_plugin::{
 use super::error::ExecError;
 use super::plugin::Plugin;
 use super::response::{self, PluginOutput};
-use super::settings::{ExecSettings, PluginPolicy, Surroundings};
+use super::settings::{ExecSettings, PluginPolicy};
 use super::shared_credential::{Attempt, RefreshCause, RejectionAction, SharedCredential};
 use super::{install_help, interactive};
+use crate::context::ClientContext;
 use crate::credential::{
     BoxFuture, Credential, CredentialError, CredentialSource, Generation, Rejection, RequestOrigin,
 };
@@ -29,8 +30,8 @@ use crate::metrics::{CallStatus, RefreshReason};
 ///
 /// ```
 /// use navicert_client::credential::{CredentialSource, RequestOrigin};
-/// use navicert_client::exec::{Authenticator, ExecSettings, Plugin, Surroundings};
-/// use navicert_client::kubeconfig::{self, KubeconfigSources, OsFileSystem, Overrides};
+/// use navicert_client::exec::{Authenticator, ExecSettings};
+/// use navicert_client::{ClientContext, Config};
 /// # use navicert_plugin::Environment;
 /// # let directory = tempfile::tempdir().unwrap();
 /// # let path = directory.path().join("config");
@@ -41,11 +42,10 @@ use crate::metrics::{CallStatus, RefreshReason};
 /// # contexts: [{name: dev, context: {cluster: c, user: u}}]
 /// # current-context: dev").unwrap();
 ///
-/// let sources = KubeconfigSources::locate(Some(&path), None, None);
-/// let (_, effective) = kubeconfig::select(&sources, &Overrides::default(), directory.path(), &OsFileSystem).unwrap();
-/// let plugin = Plugin::from_effective(&effective, &OsFileSystem).unwrap().unwrap();
+/// let config = Config::from_kubeconfig(&path).unwrap();
+/// let plugin = config.exec_plugin().unwrap().clone();
 /// let environment = Environment::empty();
-/// let authenticator = Authenticator::new(plugin, ExecSettings::default(), Surroundings::new(environment));
+/// let authenticator = Authenticator::new(plugin, ExecSettings::default(), ClientContext::new(environment));
 /// let credential = authenticator.get_blocking(RequestOrigin::Foreground).unwrap();
 /// assert!(authenticator.cached().is_some());
 /// assert_eq!(credential.authorization.as_ref().unwrap(), "Bearer t0ken");
@@ -58,7 +58,7 @@ struct Inner {
     shared: Arc<SharedCredential>,
     plugin: Plugin,
     settings: ExecSettings,
-    around: Surroundings,
+    client_context: ClientContext,
     /// This authenticator's policy permits the plugin. Required even to use a credential that another one obtained.
     // C404
     permitted: AtomicBool,
@@ -66,10 +66,10 @@ struct Inner {
 
 impl Authenticator {
     /// An authenticator for this plugin.
-    pub fn new(plugin: Plugin, settings: ExecSettings, around: Surroundings) -> Self {
-        let entry = around.registry.shared_credential(&plugin, &settings, &around);
-        let permitted = AtomicBool::new(around.policy.allows_all());
-        Authenticator(Arc::new(Inner { shared: entry, plugin, settings, around, permitted }))
+    pub fn new(plugin: Plugin, settings: ExecSettings, client_context: ClientContext) -> Self {
+        let entry = client_context.registry.shared_credential(&plugin, &settings, &client_context);
+        let permitted = AtomicBool::new(client_context.policy.allows_all());
+        Authenticator(Arc::new(Inner { shared: entry, plugin, settings, client_context, permitted }))
     }
 
     /// The plugin.
@@ -248,10 +248,10 @@ impl Inner {
     /// §3.2, steps one to five.
     fn run(&self, cause: &RefreshCause, prepared: Option<Preparation>) -> Result<PluginOutput, Failure> {
         let Prepared { command, interactive } = prepared.unwrap_or_else(|| self.prepare(cause))?;
-        self.around.recorder.refresh(self.shared.reason(cause));
-        let started = self.around.clock.monotonic();
-        let result = self.around.runner.run(command);
-        let took = self.around.clock.monotonic().saturating_sub(started);
+        self.client_context.recorder.refresh(self.shared.reason(cause));
+        let started = self.client_context.clock.monotonic();
+        let result = self.client_context.runner.run(command);
+        let took = self.client_context.clock.monotonic().saturating_sub(started);
         let failed = |error| Failure { error, attempt: Attempt::Started { had_terminal: interactive } };
         let completed = result.map_err(|error| failed(self.run_error(&error, took)))?;
         self.read_output(&completed).map_err(failed)
@@ -260,7 +260,7 @@ impl Inner {
     /// Decides interactive mode, builds the command and checks the policy.
     fn prepare(&self, cause: &RefreshCause) -> Result<Prepared, Failure> {
         let mode = &self.plugin.interactive_mode;
-        let interactive = interactive::decide(mode, &*self.around.terminal, &self.settings.stdin)
+        let interactive = interactive::decide(mode, &*self.client_context.terminal, &self.settings.stdin)
             .map_err(Failure::before)?;
         let command = self.permit(interactive, cause)?;
         Ok(Prepared { command, interactive })
@@ -273,18 +273,18 @@ impl Inner {
             RefreshCause::Stale(_) | RefreshCause::Manual => None,
         };
         let exec_info = self.plugin.exec_info_after(interactive, response).map_err(Failure::before)?;
-        let command = self.plugin.to_command(interactive, &exec_info, &self.settings, &self.around);
-        let policy = match &self.around.policy {
+        let command = self.plugin.to_command(interactive, &exec_info, &self.settings, &self.client_context);
+        let policy = match &self.client_context.policy {
             PluginPolicy::Policy(policy) => policy,
             PluginPolicy::Broken(error) => {
-                self.around.recorder.policy(false);
+                self.client_context.recorder.policy(false);
                 let (command, policy) = (self.plugin.display_command(), Arc::clone(error));
                 return Err(Failure::before(ExecError::PolicyUnreadable { command, policy }));
             }
         };
         let permitted = policy.permit(command);
         if !matches!(permitted, Err(PermitError::Malformed(_))) {
-            self.around.recorder.policy(!matches!(permitted, Err(PermitError::Denied(_))));
+            self.client_context.recorder.policy(!matches!(permitted, Err(PermitError::Denied(_))));
         }
         permitted.map_err(|error| {
             let is_rejection = matches!(error, PermitError::Denied(_));
@@ -368,7 +368,7 @@ impl Inner {
         }
         self.count(CallStatus::NoError, 0, completed.took);
         let output = response::read(stdout, self.plugin.version)?;
-        if let Some(warning) = output.certificate_warning(self.around.clock.now()) {
+        if let Some(warning) = output.certificate_warning(self.client_context.clock.now()) {
             tracing::warn!(
                 event = "exec_certificate_not_valid",
                 command = self.plugin.command(),
@@ -379,7 +379,7 @@ impl Inner {
     }
 
     fn count(&self, status: CallStatus, code: i32, took: Duration) {
-        self.around.recorder.call(status, code, took);
+        self.client_context.recorder.call(status, code, took);
     }
 }
 

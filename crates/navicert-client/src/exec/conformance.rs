@@ -16,7 +16,8 @@ use navicert_types::{Timestamp, error_chain};
 
 use super::plugin::Plugin;
 use super::response::{self, PluginOutput, PluginOutputError};
-use super::settings::{ExecSettings, Surroundings};
+use super::settings::ExecSettings;
+use crate::context::ClientContext;
 
 pub use report::{CaseResult, ConformanceReport};
 
@@ -165,7 +166,7 @@ impl PluginUnderTest {
 
     /// Runs the plugin once and returns the rules it breaks. Blocks while it runs. Standard error is captured, not shown.
     /// The plugin policy does not apply: the user named the plugin explicitly.
-    pub fn run(&self, case: ConformanceCase, around: &Surroundings) -> Vec<RuleViolation> {
+    pub fn run(&self, case: ConformanceCase, client_context: &ClientContext) -> Vec<RuleViolation> {
         const STDERR_TAIL_BYTES: usize = 64 * 1024;
         let settings = ExecSettings {
             timeout: Some(self.timeout),
@@ -179,13 +180,13 @@ impl PluginUnderTest {
             Ok(exec_info) => exec_info,
             Err(error) => return found(PluginRule::Starts, error_chain(&error)),
         };
-        let command = plugin.to_command(case.terminal, &exec_info, &settings, around);
+        let command = plugin.to_command(case.terminal, &exec_info, &settings, client_context);
         let permitted = match Policy::AllowAll.permit(command) {
             Ok(permitted) => permitted,
             Err(error) => return found(PluginRule::Starts, error_chain(&error)),
         };
-        match around.runner.run(permitted) {
-            Ok(completed) => check_completed(&completed, case, around.clock.now()),
+        match client_context.runner.run(permitted) {
+            Ok(completed) => check_completed(&completed, case, client_context.clock.now()),
             Err(error @ RunError::TimedOut { .. }) => found(PluginRule::EndsInTime, error.to_string()),
             Err(error @ RunError::StdoutTooLarge { .. }) => {
                 found(PluginRule::FitsTheLimit, error.to_string())

@@ -1,11 +1,11 @@
 //! Credentials from exec plugins.
 //!
 //! ```text
-//! kubeconfig::Effective ──▶ Plugin ──▶ Authenticator ──▶ Arc<Credential>
-//!                                      │  cached? fresh? in back-off?         (shared_credential.rs)
-//!                                      ├─ interactive ▶ request ▶ policy      (before)
-//!                                      ├─ run                                 (navicert-plugin)
-//!                                      └─ response ▶ install                  (after)
+//! Config ──▶ Plugin ──▶ Authenticator ──▶ Arc<Credential>
+//!                       │  cached? fresh? in back-off?         (shared_credential.rs)
+//!                       ├─ interactive ▶ request ▶ policy      (before)
+//!                       ├─ run                                 (navicert-plugin)
+//!                       └─ response ▶ install                  (after)
 //! ```
 //!
 //! Plugins run on their own threads, at most one run per plugin at a time; no async runtime is needed. Plugin authors use
@@ -31,4 +31,4 @@ pub use authenticator::Authenticator;
 pub use error::ExecError;
 pub use plugin::Plugin;
 pub use registry::AuthenticatorRegistry;
-pub use settings::{ExecSettings, PluginPolicy, Surroundings};
+pub use settings::{ExecSettings, PluginPolicy};

@@ -40,7 +40,10 @@ impl Plugin {
     /// # Errors
     /// The version is not supported, or the CA file cannot be read.
     // C160, C201, C212
-    pub fn from_effective(effective: &Effective, files: &dyn FileSystem) -> Result<Option<Self>, ExecError> {
+    pub(crate) fn from_effective(
+        effective: &Effective,
+        files: &dyn FileSystem,
+    ) -> Result<Option<Self>, ExecError> {
         let Some(exec) = effective.user.exec.as_ref().filter(|_| effective.is_https()) else {
             return Ok(None);
         };

@@ -9,8 +9,9 @@ use aws_lc_rs::digest::{Context, SHA256, SHA256_OUTPUT_LEN};
 use navicert_types::exec_credential::{ExecCredential, ExecCredentialSpec};
 
 use super::plugin::Plugin;
-use super::settings::{ExecSettings, Surroundings};
+use super::settings::ExecSettings;
 use super::shared_credential::SharedCredential;
+use crate::context::ClientContext;
 use crate::credential::external_signer::SharedSigner;
 
 /// The authenticators of a process or a test. Cheap to clone; holds only weak references.
@@ -57,7 +58,7 @@ impl AuthenticatorRegistry {
         &self,
         plugin: &Plugin,
         settings: &ExecSettings,
-        around: &Surroundings,
+        client_context: &ClientContext,
     ) -> Arc<SharedCredential> {
         let key = CredentialKey::from_plugin(plugin, settings.isolate_by_server);
         let mut entries = self.lock();
@@ -65,7 +66,7 @@ impl AuthenticatorRegistry {
             return entry;
         }
         entries.retain(|_, entry| entry.strong_count() > 0);
-        let entry = Arc::new(SharedCredential::new(settings, around));
+        let entry = Arc::new(SharedCredential::new(settings, client_context));
         entries.insert(key, Arc::downgrade(&entry));
         entry
     }

@@ -7,7 +7,8 @@ use navicert_types::{Secret, redact};
 
 use super::error::ExecError;
 use super::plugin::Plugin;
-use super::settings::{ExecSettings, Surroundings};
+use super::settings::ExecSettings;
+use crate::context::ClientContext;
 use crate::credential::RejectedResponse;
 
 /// The maximum length of one environment string on Linux: name, `=`, value and the terminating NUL.
@@ -62,9 +63,9 @@ impl Plugin {
         interactive: bool,
         exec_info: &Secret<String>,
         settings: &ExecSettings,
-        around: &Surroundings,
+        client_context: &ClientContext,
     ) -> Command {
-        let mut command = Command::new(self.command.as_str(), around.environment.clone())
+        let mut command = Command::new(self.command.as_str(), client_context.environment.clone())
             .args(&self.args)
             .stdin(if interactive { Stdin::Inherit } else { Stdin::Null })
             .stdout_cap(settings.stdout_cap)
@@ -73,7 +74,7 @@ impl Plugin {
             .grace(settings.grace)
             .eof_wait(settings.eof_wait);
         // C308: a client with a controlling terminal keeps plugins in its own process group.
-        let group = if around.terminal.has_controlling_terminal() {
+        let group = if client_context.terminal.has_controlling_terminal() {
             ProcessGroup::Inherit
         } else {
             ProcessGroup::New
@@ -85,7 +86,7 @@ impl Plugin {
         for (name, value) in &self.env {
             command = command.env(name, value.expose());
         }
-        command.env(INFO_VARIABLE, exec_info.expose())
+        command.protocol_env(INFO_VARIABLE, exec_info.expose())
     }
 }
 

@@ -1,18 +1,14 @@
-//! Settings of an authenticator and its dependencies.
+//! Settings of an authenticator.
 
 use std::ffi::OsString;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use navicert_plugin::command::{DEFAULT_EOF_WAIT, DEFAULT_GRACE, DEFAULT_STDOUT_CAP};
-use navicert_plugin::{BackoffSettings, Environment, Policy, ProcessRunner, Runner, Stderr};
-use navicert_types::{Clock, SystemClock};
+use navicert_plugin::{BackoffSettings, Policy, Stderr};
 
-use super::interactive::{ProcessTerminal, StdinUse, Terminal};
-use super::registry::AuthenticatorRegistry;
+use super::interactive::StdinUse;
 use crate::kuberc::KubercError;
-use crate::metrics::{NoopRecorder, Recorder};
 
 /// How plugins are run and how long credentials are used.
 #[derive(Clone, Debug)]
@@ -56,10 +52,6 @@ pub struct ExecSettings {
     /// Whether errors include the message of a `Status` object printed by a failed plugin.
     // C327
     pub status_message: bool,
-    /// Whether a `pin` in a kubeconfig is passed to an external signer instead of being rejected. Only the application may
-    /// set this, never a file.
-    // X2
-    pub allow_pin_in_kubeconfig: bool,
 }
 
 impl Default for ExecSettings {
@@ -79,7 +71,6 @@ impl Default for ExecSettings {
             interactive_backoff: Duration::from_secs(10),
             isolate_by_server: true,
             status_message: true,
-            allow_pin_in_kubeconfig: false,
         }
     }
 }
@@ -128,49 +119,5 @@ impl From<Policy> for PluginPolicy {
 impl From<Result<Policy, KubercError>> for PluginPolicy {
     fn from(read: Result<Policy, KubercError>) -> Self {
         read.map_or_else(|error| PluginPolicy::Broken(Arc::new(error)), Into::into)
-    }
-}
-
-/// Dependencies of an authenticator. Cheap to clone.
-#[derive(Clone)]
-pub struct Surroundings {
-    /// The clock.
-    pub clock: Arc<dyn Clock>,
-    /// Starts programs.
-    pub runner: Arc<dyn Runner>,
-    /// The terminal.
-    pub terminal: Arc<dyn Terminal>,
-    /// The environment that plugins inherit and whose `PATH` is searched.
-    pub environment: Environment,
-    /// Which plugins may run.
-    pub policy: PluginPolicy,
-    /// Records metrics.
-    pub recorder: Arc<dyn Recorder>,
-    /// Shares credentials between authenticators of the same plugin.
-    pub registry: AuthenticatorRegistry,
-}
-
-impl Surroundings {
-    /// System clock, processes and terminal; every plugin is permitted and no metrics are recorded.
-    pub fn new(environment: Environment) -> Self {
-        let clock = Arc::new(SystemClock);
-        Surroundings {
-            runner: Arc::new(ProcessRunner::new(Arc::clone(&clock) as Arc<dyn Clock>)),
-            clock,
-            terminal: Arc::new(ProcessTerminal),
-            environment,
-            policy: PluginPolicy::default(),
-            recorder: Arc::new(NoopRecorder),
-            registry: AuthenticatorRegistry::process().clone(),
-        }
-    }
-}
-
-impl fmt::Debug for Surroundings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Surroundings")
-            .field("environment", &self.environment)
-            .field("policy", &self.policy)
-            .finish_non_exhaustive()
     }
 }

@@ -14,7 +14,8 @@ use navicert_types::{Clock, Timestamp, error_chain};
 use super::error::ExecError;
 use super::install_help::HelpRateLimiter;
 use super::response::PluginOutput;
-use super::settings::{ExecSettings, Surroundings};
+use super::settings::ExecSettings;
+use crate::context::ClientContext;
 use crate::credential::{Credential, Generation, RejectedResponse, RequestOrigin};
 use crate::metrics::{AuthenticatorId, Recorder, RefreshReason};
 
@@ -100,13 +101,14 @@ struct State {
 }
 
 impl SharedCredential {
-    pub(super) fn new(settings: &ExecSettings, around: &Surroundings) -> Self {
+    pub(super) fn new(settings: &ExecSettings, client_context: &ClientContext) -> Self {
         static IDS: AtomicU64 = AtomicU64::new(0);
-        let backoff = || settings.backoff.map(|backoff| Backoff::new(backoff, Arc::clone(&around.clock)));
+        let backoff =
+            || settings.backoff.map(|backoff| Backoff::new(backoff, Arc::clone(&client_context.clock)));
         SharedCredential {
             id: AuthenticatorId(IDS.fetch_add(1, Ordering::Relaxed)),
-            clock: Arc::clone(&around.clock),
-            recorder: Arc::clone(&around.recorder),
+            clock: Arc::clone(&client_context.clock),
+            recorder: Arc::clone(&client_context.recorder),
             leeway: settings.leeway,
             past_expiry: settings.past_expiry,
             interactive_wait: settings.interactive_backoff,

@@ -46,7 +46,7 @@ impl FileSystem for OsFileSystem {
 struct TooLarge;
 
 /// A directory that exists only in memory; other paths are read from the operating system.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct MemoryFileSystem {
     root: PathBuf,
     files: BTreeMap<PathBuf, Vec<u8>>,

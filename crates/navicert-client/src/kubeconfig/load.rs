@@ -83,6 +83,16 @@ pub enum KubeconfigFileErrorReason {
     },
 }
 
+/// Files that cannot all be loaded.
+#[derive(Debug)]
+pub struct LoadError {
+    /// Every file that exists but cannot be loaded. Never empty.
+    pub errors: Vec<KubeconfigFileError>,
+    /// The files in order, with the valid fields of those that cannot be decoded; `None` if nothing is known about one of
+    /// them.
+    pub(crate) partial: Option<LoadedKubeconfig>,
+}
+
 /// Loads every file and collects the errors of all of them.
 ///
 /// # Errors
@@ -91,35 +101,50 @@ pub fn load(
     sources: &KubeconfigSources,
     current_dir: &Path,
     files: &dyn FileSystem,
-) -> Result<LoadedKubeconfig, Vec<KubeconfigFileError>> {
+) -> Result<LoadedKubeconfig, LoadError> {
     let mut loaded = LoadedKubeconfig::default();
-    let mut errors = Vec::new();
+    let (mut errors, mut is_known) = (Vec::new(), true);
     for path in sources.files() {
         match load_file(path, current_dir, files) {
-            Ok(file) => loaded.files.push(file),
-            Err(KubeconfigFileErrorReason::Unreadable(error)) if may_be_missing(sources, &error) => {
+            (file, None) => loaded.files.extend(file),
+            (_, Some(KubeconfigFileErrorReason::Unreadable(error))) if may_be_missing(sources, &error) => {
                 loaded.missing.push(path.clone());
             }
-            Err(reason) => errors.push(KubeconfigFileError { path: path.clone(), reason }),
+            (partial, Some(reason)) => {
+                is_known &= partial.is_some();
+                loaded.files.extend(partial);
+                errors.push(KubeconfigFileError { path: path.clone(), reason });
+            }
         }
     }
-    if errors.is_empty() { Ok(loaded) } else { Err(errors) }
+    if errors.is_empty() {
+        return Ok(loaded);
+    }
+    Err(LoadError { errors, partial: is_known.then_some(loaded) })
 }
 
 fn may_be_missing(sources: &KubeconfigSources, error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound && !matches!(sources, KubeconfigSources::Explicit(_))
 }
 
+/// The file, or its valid fields and why it cannot be loaded.
 fn load_file(
     path: &Path,
     current_dir: &Path,
     files: &dyn FileSystem,
-) -> Result<KubeconfigFile, KubeconfigFileErrorReason> {
+) -> (Option<KubeconfigFile>, Option<KubeconfigFileErrorReason>) {
     let absolute = current_dir.join(path);
-    let text = KubeconfigText::new(files.read(&absolute).map_err(KubeconfigFileErrorReason::Unreadable)?);
+    let text = match files.read(&absolute) {
+        Ok(bytes) => KubeconfigText::new(bytes),
+        Err(error) => return (None, Some(KubeconfigFileErrorReason::Unreadable(error))),
+    };
+    let (config, error) = match kubeconfig::decode(text.expose()) {
+        Ok(config) => (Some(config), None),
+        Err(diagnostics) => {
+            let error = KubeconfigFileErrorReason::Undecodable { diagnostics, text: text.clone() };
+            (kubeconfig::decode_partially(text.expose()), Some(error))
+        }
+    };
     let directory = paths::parent_directory(&paths::clean(&absolute.to_string_lossy()));
-    match kubeconfig::decode(text.expose()) {
-        Ok(config) => Ok(KubeconfigFile { path: path.to_owned(), directory, text, config }),
-        Err(diagnostics) => Err(KubeconfigFileErrorReason::Undecodable { diagnostics, text }),
-    }
+    (config.map(|config| KubeconfigFile { path: path.to_owned(), directory, text, config }), error)
 }

@@ -6,7 +6,7 @@
 //! files      decode   wins      overrides   kubectl's messages
 //! ```
 //!
-//! [`select`] is the entry function. Values are immutable: two contexts that share a user never affect each other.
+//! [`ConfigOptions`](crate::ConfigOptions) calls every step. Values are immutable: two contexts that share a user never affect each other.
 // C166
 
 mod address;
@@ -21,20 +21,20 @@ mod source_location;
 mod tests;
 mod validate;
 
-use std::path::Path;
-
 use crate::config::ConfigErrors;
 
 pub use address::{Address, AddressError};
 pub use file_system::{FileSystem, MAX_FILE_BYTES, MemoryFileSystem, OsFileSystem};
 pub use load::{
-    KubeconfigFile, KubeconfigFileError, KubeconfigFileErrorReason, KubeconfigText, LoadedKubeconfig, load,
+    KubeconfigFile, KubeconfigFileError, KubeconfigFileErrorReason, KubeconfigText, LoadError,
+    LoadedKubeconfig, load,
 };
 pub use locate::KubeconfigSources;
 pub use merge::{EntryKind, EntryOrigin, MergedKubeconfig};
 pub use paths::clean as clean_path;
+pub(crate) use resolve::Effective;
+pub use resolve::Overrides;
 pub(crate) use resolve::base_address;
-pub use resolve::{Effective, Overrides};
 pub use validate::ValidationError;
 pub(crate) use validate::validate;
 
@@ -49,37 +49,7 @@ pub struct SelectedNames {
     pub user: String,
 }
 
-/// Loads the files and selects the cluster and user, or returns every problem.
-///
-/// # Errors
-/// Every file that cannot be loaded, otherwise every problem of the selected context.
-pub fn select(
-    sources: &KubeconfigSources,
-    overrides: &Overrides,
-    current_dir: &Path,
-    files: &dyn FileSystem,
-) -> Result<(MergedKubeconfig, Effective), ConfigErrors> {
-    let loaded = load(sources, current_dir, files).map_err(ConfigErrors::from_files)?;
-    let merged = MergedKubeconfig::new(loaded);
-    let effective = merged.select(overrides, files).map_err(ConfigErrors::from_validation)?;
-    Ok((merged, effective))
-}
-
 impl MergedKubeconfig {
-    /// Selects and validates a context of already loaded files.
-    ///
-    /// # Errors
-    /// Every problem of the selected context.
-    pub fn select(
-        &self,
-        overrides: &Overrides,
-        files: &dyn FileSystem,
-    ) -> Result<Effective, Vec<ValidationError>> {
-        let effective = self.selection(overrides).map_err(|problem| vec![problem])?;
-        let problems = validate(&effective, files);
-        if problems.is_empty() { Ok(effective) } else { Err(problems) }
-    }
-
     /// The names of the selected context, cluster and user.
     ///
     /// # Errors
@@ -100,7 +70,7 @@ impl MergedKubeconfig {
     /// # Errors
     /// An entry requested by name does not exist.
     // C141
-    pub fn selection(&self, overrides: &Overrides) -> Result<Effective, ValidationError> {
+    pub(crate) fn selection(&self, overrides: &Overrides) -> Result<Effective, ValidationError> {
         Effective::select(self, overrides)
     }
 }

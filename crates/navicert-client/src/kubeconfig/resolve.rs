@@ -56,26 +56,25 @@ pub struct Overrides {
 
 /// The selected cluster and user after overrides, with absolute paths.
 #[derive(Clone, Debug)]
-pub struct Effective {
+pub(crate) struct Effective {
     /// The context's name, if one was selected.
-    pub context: Option<String>,
+    pub(crate) context: Option<String>,
     /// Whether it exists.
-    pub context_exists: bool,
+    pub(crate) context_exists: bool,
     /// The namespace; empty if unset.
-    pub namespace: String,
+    pub(crate) namespace: String,
     /// The cluster entry's name.
-    pub cluster_name: String,
+    pub(crate) cluster_name: String,
     /// Whether an entry of that name exists.
-    pub cluster_exists: bool,
+    pub(crate) cluster_exists: bool,
     /// The cluster.
-    pub cluster: Cluster,
+    pub(crate) cluster: Cluster,
     /// The user entry's name.
-    pub user_name: String,
-    /// Whether an entry of that name exists; if not, requests are anonymous.
-    // C152
-    pub user_exists: bool,
+    pub(crate) user_name: String,
+    /// Whether an entry of that name exists.
+    pub(crate) user_exists: bool,
     /// The user.
-    pub user: AuthInfo,
+    pub(crate) user: AuthInfo,
 }
 
 impl Effective {
@@ -126,7 +125,7 @@ impl Effective {
 
     /// Whether credentials are sent: only over https. An address without a scheme is http.
     // C160, C161
-    pub fn is_https(&self) -> bool {
+    pub(crate) fn is_https(&self) -> bool {
         Address::parse(&self.cluster.server)
             .is_ok_and(|address| address.scheme == "https" && !address.host.is_empty())
     }
@@ -208,7 +207,7 @@ impl Effective {
     /// The server URL used for requests and passed to plugins: if it has a path, its query is dropped and the path is
     /// escaped as in Go.
     // C161
-    pub fn server(&self) -> String {
+    pub(crate) fn server(&self) -> String {
         let server = &self.cluster.server;
         match Address::parse_without_fragment(server) {
             Ok(address) if !address.host.is_empty() && address.path.len() > 1 => {
@@ -221,7 +220,7 @@ impl Effective {
     }
 
     /// The kinds of credential a client uses, sorted; over plain http only impersonation.
-    pub fn credential_kinds(&self) -> Vec<&'static str> {
+    pub(crate) fn credential_kinds(&self) -> Vec<&'static str> {
         let user = &self.user;
         let https = self.is_https();
         let has_certificate = !user.client_certificate.is_empty() || !user.client_certificate_data.is_empty();
@@ -235,6 +234,14 @@ impl Effective {
             ("tokenFile", https && !user.token_file.is_empty()),
         ];
         kinds.into_iter().filter(|(_, used)| *used).map(|(kind, _)| kind).collect()
+    }
+
+    /// Whether the context names a user that does not exist, so that a request over https would have no credential.
+    /// Overrides can provide one.
+    // C152
+    pub(crate) fn user_is_missing(&self) -> bool {
+        let has_name = !self.user_exists && !self.user_name.is_empty();
+        has_name && self.is_https() && self.credential_kinds().iter().all(|kind| *kind == "impersonate")
     }
 
     /// Whether the address has a scheme; without one it is plain http, which is usually unintended.

@@ -28,25 +28,36 @@ fn one_file(cluster: &str, user: &str) -> MemoryFileSystem {
 }
 
 fn selected(files: &MemoryFileSystem, overrides: &Overrides) -> Result<Effective, Vec<String>> {
-    match select(&sources(&["config"]), overrides, Path::new(ROOT), files) {
-        Ok((_, effective)) => Ok(effective),
-        Err(errors) => Err(errors.iter().map(ToString::to_string).collect()),
-    }
+    selected_from(&["config"], files, overrides)
 }
 
-fn report(files: MemoryFileSystem) -> ConfigReport {
+fn selected_from(
+    names: &[&str],
+    files: &MemoryFileSystem,
+    overrides: &Overrides,
+) -> Result<Effective, Vec<String>> {
+    let merged = match load(&sources(names), Path::new(ROOT), files) {
+        Ok(loaded) => MergedKubeconfig::new(loaded),
+        Err(failed) => return Err(failed.errors.iter().map(ToString::to_string).collect()),
+    };
+    let effective = merged.selection(overrides).map_err(|error| vec![error.to_string()])?;
+    let problems = validate(&effective, files);
+    if problems.is_empty() { Ok(effective) } else { Err(problems.iter().map(ToString::to_string).collect()) }
+}
+
+fn report(files: MemoryFileSystem, overrides: Overrides) -> ConfigReport {
     let options =
         ConfigOptions::new(navicert_plugin::Environment::empty(), ROOT).sources(sources(&["config"]));
-    let options = options.files(std::sync::Arc::new(files));
+    let options = options.files(std::sync::Arc::new(files)).overrides(overrides);
     options.report(&options.load().unwrap())
 }
 
 fn warnings(files: MemoryFileSystem) -> Vec<String> {
-    report(files).warnings().iter().map(ToString::to_string).collect()
+    report(files, Overrides::default()).warnings().iter().map(ToString::to_string).collect()
 }
 
 fn build_errors(files: MemoryFileSystem) -> Vec<String> {
-    let report = report(files);
+    let report = report(files, Overrides::default());
     assert!(report.errors().iter().all(|error| error.stage() == ConfigErrorStage::Build));
     report.errors().iter().map(ToString::to_string).collect()
 }
@@ -163,7 +174,7 @@ fn proxy_credentials_are_not_printed_in_errors() {
 }
 
 #[test]
-fn missing_user_is_a_warning_and_missing_cluster_an_error() {
+fn missing_user_and_missing_cluster_are_errors() {
     // C152, T30
     let text = "clusters: [{name: alpha, cluster: {server: 'https://h'}}]\n\
                 contexts: [{name: dev, context: {cluster: alpha, user: ghost}}, {name: bad, context: {cluster: ghost}}]\n\
@@ -171,11 +182,24 @@ fn missing_user_is_a_warning_and_missing_cluster_an_error() {
     let files = file_system(&[("config", text)]);
     let effective = selected(&files, &Overrides::default()).unwrap();
     assert_eq!(effective.credential_kinds(), [""; 0]);
-    let expected = "context names user \"ghost\", which does not exist: requests will be anonymous";
+    let missing = |overrides| {
+        let report = report(files.clone(), overrides);
+        let errors: Vec<String> = report.errors().iter().map(ToString::to_string).collect();
+        let warnings: Vec<String> = report.warnings().iter().map(ToString::to_string).collect();
+        (errors, warnings)
+    };
+    let error = "context \"dev\" names user \"ghost\", which does not exist".to_owned();
+    let warning = "context names user \"ghost\", which does not exist".to_owned();
+    assert_eq!(missing(Overrides::default()), (vec![error.clone()], vec![]));
+    let impersonated = Overrides { impersonate: "bob".to_owned(), ..Overrides::default() };
+    assert_eq!(missing(impersonated), (vec![error], vec![]));
+    let with_token = Overrides { token: "t".to_owned().into(), ..Overrides::default() };
+    assert_eq!(missing(with_token), (vec![], vec![warning.clone()]));
+    let plain = Overrides { server: "http://h".to_owned(), ..Overrides::default() };
+    assert_eq!(missing(plain).1.first(), Some(&warning));
     let bad = Overrides { context: "bad".to_owned(), ..Overrides::default() };
     let problems = selected(&files, &bad).unwrap_err();
     assert_eq!(problems, ["context \"bad\" names cluster \"ghost\", which does not exist"]);
-    assert_eq!(warnings(files), [expected]);
 }
 
 #[test]
@@ -295,7 +319,8 @@ fn token_file_must_be_readable_and_not_empty() {
 fn explicit_file_must_exist_and_listed_file_may_be_missing() {
     // C120, C121, T30
     let files = file_system(&[("config", "")]);
-    let errors = load(&KubeconfigSources::Explicit("none".into()), Path::new(ROOT), &files).unwrap_err();
+    let errors =
+        load(&KubeconfigSources::Explicit("none".into()), Path::new(ROOT), &files).unwrap_err().errors;
     assert_eq!(
         navicert_types::error_chain(&errors[0]),
         "error loading config file \"none\": entity not found"
@@ -308,7 +333,7 @@ fn explicit_file_must_exist_and_listed_file_may_be_missing() {
 fn reports_every_invalid_file() {
     // C122, T30
     let files = file_system(&[("a", "{"), ("b", ""), ("c", "clusters: x"), ("d/e", "")]);
-    let errors = load(&sources(&["a", "b", "c", "d"]), Path::new(ROOT), &files).unwrap_err();
+    let errors = load(&sources(&["a", "b", "c", "d"]), Path::new(ROOT), &files).unwrap_err().errors;
     let named: Vec<String> = errors.iter().map(|error| error.path.display().to_string()).collect();
     assert_eq!(named, ["a", "c", "d"]);
 }
@@ -325,9 +350,8 @@ fn first_file_provides_the_whole_entry_and_its_base_directory() {
                {name: ops, context: {cluster: alpha, user: bob}}]\ncurrent-context: dev\n";
     let files = file_system(&[("a/one", one), ("b/two", two), ("empty", ""), ("a/ca", ""), ("b/token", "t")]);
     let chosen = |context: &str| {
-        let sources = sources(&["missing", "a/one", "empty", "b/two"]);
         let overrides = Overrides { context: context.to_owned(), ..Overrides::default() };
-        select(&sources, &overrides, Path::new(ROOT), &files).unwrap().1
+        selected_from(&["missing", "a/one", "empty", "b/two"], &files, &overrides).unwrap()
     };
     let dev = chosen("");
     assert_eq!(dev.context.as_deref(), Some("dev"), "from the first file that sets it");
@@ -395,7 +419,7 @@ fn problem_location_is_its_field() {
                 command: p\n      apiVersion: client.authentication.k8s.io/v1\n      interactiveMode: Sometimes\n\
                 contexts:\n- name: dev\n  context: {cluster: alpha, user: ann}\ncurrent-context: dev\n";
     let files = file_system(&[("config", text)]);
-    let report = report(files);
+    let report = report(files, Overrides::default());
     let location = report.errors()[0].location().unwrap();
     assert_eq!((location.path(), location.line(), location.column()), (Path::new("config"), 11, 7));
 }

@@ -115,6 +115,7 @@ pub fn load(source: &KubercSource, files: &dyn FileSystem) -> Result<Policy, Kub
     let shown = || path.display().to_string();
     match files.read(path) {
         Ok(text) => preference::policy(&text)
+            .map(|policy| policy.with_file(path))
             .map_err(|diagnostics| KubercError::Invalid { path: shown(), diagnostics }),
         Err(error) if may_be_absent && error.kind() == io::ErrorKind::NotFound => Ok(Policy::AllowAll),
         Err(error) => Err(KubercError::Unreadable { path: shown(), source: Arc::new(error) }),

@@ -178,6 +178,9 @@ impl Preference {
             PolicyError::EmptyEntry(number) => {
                 (entry(number.saturating_sub(1)), "expected `command: <program>`")
             }
+            PolicyError::VariableName { entry: number, .. } => {
+                (entry(number.saturating_sub(1)), "list names of variables, each without `=`")
+            }
             PolicyError::NotNormalized { written, .. } => {
                 let index = entries.iter().position(|entry| entry.command == *written).unwrap_or_default();
                 (entry(index), "write the path in its shortest form")

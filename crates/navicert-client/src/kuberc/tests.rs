@@ -85,7 +85,9 @@ fn decodes_navicert_conditions() {
     let command = || Command::new("/bin/sh", Environment::empty());
     assert!(policy.permit(command().args(["-c", "x"]).env("PATH", "/bin")).is_ok());
     assert!(policy.permit(command()).is_err());
-    assert!(policy.permit(command().args(["-c"]).env("LD_PRELOAD", "x")).is_err());
+    let denied = policy.permit(command().args(["-c"]).env("BROWSER", "x")).unwrap_err().to_string();
+    let line = format!("in the entry `command: /bin/sh` of \"{PATH}\": envNames: [\"PATH\", \"BROWSER\"]");
+    assert!(denied.ends_with(&line), "{denied}");
 }
 
 // C703
@@ -148,6 +150,11 @@ fn invalid_file_permits_nothing_and_names_the_position() {
         (
             "credentialPluginPolicy: Allowlist\ncredentialPluginAllowlist:\n- command: a\n  sha256: zz\n",
             "`zz` is not a sha256 digest",
+        ),
+        // C741
+        (
+            "credentialPluginPolicy: Allowlist\ncredentialPluginAllowlist:\n- command: a\n  envNames: [A, 'B=c']\n",
+            "credentialPluginAllowlist[0]: invalid environment variable name \"B=c\" in `envNames` of allowlist entry #1 (line 5",
         ),
         (
             "credentialPluginPolicy: DenyAll\ncredentialPluginPolicy: AllowAll\n",

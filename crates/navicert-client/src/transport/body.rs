@@ -112,8 +112,18 @@ impl http_body::Body for Body {
 /// A response body: streamed from the server, or given as bytes. Once it is read to its end, its connection is reused.
 pub struct ResponseBody {
     source: Source,
-    /// When this future completes, the body fails.
-    deadline: Option<BoxFuture<'static, ()>>,
+    /// When this future completes, the body ends.
+    early_end: Option<BoxFuture<'static, BodyEnd>>,
+    drops_trailers: bool,
+}
+
+/// How a body ends before the server ends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyEnd {
+    /// As if the server had ended it: with the last chunk in HTTP/1.1, with `END_STREAM` in HTTP/2.
+    Finish,
+    /// With an error, so that the receiver does not take the body for complete.
+    Abort,
 }
 
 enum Source {
@@ -124,24 +134,29 @@ enum Source {
 impl ResponseBody {
     /// An empty body.
     pub const fn empty() -> Self {
-        ResponseBody { source: Source::Full(None), deadline: None }
+        ResponseBody { source: Source::Full(None), early_end: None, drops_trailers: false }
     }
 
     /// A body of these bytes.
     pub fn full(bytes: Bytes) -> Self {
         let bytes = Some(bytes).filter(|bytes| !bytes.is_empty());
-        ResponseBody { source: Source::Full(bytes), deadline: None }
+        ResponseBody { source: Source::Full(bytes), early_end: None, drops_trailers: false }
     }
 
-    /// Fails the body with an error once `deadline` completes.
-    pub fn abort_after(&mut self, deadline: BoxFuture<'static, ()>) {
-        self.deadline = Some(deadline);
+    /// Ends the body once `early_end` completes, and closes its exchange with the server.
+    pub fn end_with(&mut self, early_end: BoxFuture<'static, BodyEnd>) {
+        self.early_end = Some(early_end);
+    }
+
+    /// Drops trailers.
+    pub fn drop_trailers(&mut self) {
+        self.drops_trailers = true;
     }
 
     pub(super) fn new(incoming: Incoming, exchange: Exchange) -> Self {
         let mut server = ServerBody { incoming, gzip: None, exchange };
         server.finish_if_ended();
-        ResponseBody { source: Source::Server(server), deadline: None }
+        ResponseBody { source: Source::Server(server), early_end: None, drops_trailers: false }
     }
 
     /// Decompresses the data from now on.
@@ -167,11 +182,24 @@ impl http_body::Body for ResponseBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, TransportError>>> {
-        if self.deadline.as_mut().is_some_and(|deadline| deadline.as_mut().poll(context).is_ready()) {
-            return Poll::Ready(Some(Err(TransportError::Retired)));
+        if let Some(early_end) = &mut self.early_end
+            && let Poll::Ready(end) = early_end.as_mut().poll(context)
+        {
+            self.early_end = None;
+            self.source = Source::Full(None);
+            return Poll::Ready(match end {
+                BodyEnd::Finish => None,
+                BodyEnd::Abort => Some(Err(TransportError::Retired)),
+            });
         }
+        let drops_trailers = self.drops_trailers;
         match &mut self.source {
-            Source::Server(server) => server.poll_frame(context),
+            Source::Server(server) => loop {
+                match server.poll_frame(context) {
+                    Poll::Ready(Some(Ok(frame))) if drops_trailers && frame.is_trailers() => {}
+                    polled => return polled,
+                }
+            },
             Source::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
         }
     }

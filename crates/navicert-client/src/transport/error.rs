@@ -7,7 +7,7 @@ use navicert_signer::SignError;
 use thiserror::Error;
 
 use super::proxy::ProxyError;
-use crate::credential::{ChooseError, CredentialError};
+use crate::credential::CredentialError;
 
 /// Why a request failed. No variant holds a header, a token or a key.
 #[derive(Debug, Error)]
@@ -158,9 +158,6 @@ pub enum BuildError {
     /// The name to verify the server's certificate for is invalid.
     #[error("invalid TLS server name `{0}`: neither a DNS name nor an IP address")]
     ServerName(String),
-    /// The user's credentials are invalid.
-    #[error(transparent)]
-    Credentials(#[from] ChooseError),
     /// Both a certificate authority and `insecure-skip-tls-verify` are set.
     // C180
     #[error("specifying a root certificates file with the insecure flag is not allowed")]

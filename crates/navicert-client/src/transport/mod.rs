@@ -10,13 +10,14 @@
 //! [`Transport`] is a tower service. Calling it needs a tokio runtime; creating it does not.
 //!
 //! ```
+//! use navicert_client::ClientContext;
 //! use navicert_client::credential::CredentialSource;
-//! use navicert_client::transport::{Around, Body, Transport, TransportSettings};
+//! use navicert_client::transport::{Body, Transport, TransportSettings};
 //! use std::sync::Arc;
 //!
 //! # async fn example(source: Arc<dyn CredentialSource>) -> Result<(), Box<dyn std::error::Error>> {
 //! let settings = TransportSettings::new("https://127.0.0.1:6443");
-//! let transport = Transport::new(settings, source, Around::system())?;
+//! let transport = Transport::new(settings, source, ClientContext::system())?;
 //! let response = transport.send(http::Request::get("/version").body(Body::empty())?).await?;
 //! assert!(response.status().is_success());
 //! # Ok(()) }
@@ -50,7 +51,7 @@ use http_body_util::BodyExt;
 use navicert_types::error_chain;
 
 pub use attach::attach_cached;
-pub use body::{Body, ResponseBody};
+pub use body::{Body, BodyEnd, ResponseBody};
 pub use connector::Timeouts;
 pub use error::{BuildError, TransportError};
 pub use impersonate::Impersonation;
@@ -58,13 +59,14 @@ pub use pending_request::OutgoingRequest;
 pub(crate) use proxy::host_and_port;
 pub use proxy::{Proxy, ProxyEnvironment, ProxyError};
 pub use rotation::Rotation;
-pub use settings::{Around, ProxyChoice, TransportEnvironment, TransportSettings};
+pub use settings::{ProxyChoice, TransportEnvironment, TransportSettings};
 #[cfg(any(test, feature = "test-util"))]
 pub use timer::ManualTimer;
 pub use timer::{Timer, TokioTimer};
 pub use tls::Trust;
 pub(crate) use tls::has_certificate;
 
+use crate::context::ClientContext;
 use crate::credential::{BoxFuture, Credential, CredentialSource, Generation, Rejection, RequestOrigin};
 use pending_request::{PendingRequest, RequestFlags, RetryParts};
 use pool::{BoxedResponse, Forwarding, PoolSettings, SendFailure};
@@ -106,7 +108,7 @@ impl Transport {
     pub fn new(
         settings: TransportSettings,
         source: Arc<dyn CredentialSource>,
-        around: Around,
+        client_context: ClientContext,
     ) -> Result<Self, BuildError> {
         let server = Server::parse(&settings.server, &settings.tls_server_name)?;
         let proxy = settings.proxy_to(&server)?;
@@ -119,17 +121,18 @@ impl Transport {
         }
         let tls_to_proxy = proxy.as_ref().is_some_and(|proxy| proxy.scheme == proxy::Scheme::Https);
         let roots = (server.is_https() || tls_to_proxy)
-            .then(|| tls::Roots::new(settings.trust.clone(), &around))
+            .then(|| tls::Roots::new(settings.trust.clone(), &client_context))
             .transpose()?;
-        let pool_settings = pool_settings(&settings, &server, proxy, &around.clock, &around.timer);
+        let pool_settings =
+            pool_settings(&settings, &server, proxy, &client_context.clock, &client_context.timer);
         let pools = Pools::new(
             Arc::new(pool_settings),
             roots,
             (settings.http2, tls_to_proxy),
             settings.rotation,
-            Arc::clone(&around.timer),
+            Arc::clone(&client_context.timer),
         );
-        let (pools, timer, hint_logged) = (Arc::new(pools), around.timer, AtomicBool::new(false));
+        let (pools, timer, hint_logged) = (Arc::new(pools), client_context.timer, AtomicBool::new(false));
         Ok(Transport(Arc::new(Inner { settings, server, source, pools, timer, hint_logged })))
     }
 

@@ -1,10 +1,8 @@
 //! Transport settings: server, trust, proxy, timeouts and behaviour.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderValue;
-use navicert_types::Clock;
 
 use super::connector::Timeouts;
 use super::error::BuildError;
@@ -12,11 +10,7 @@ use super::impersonate::Impersonation;
 use super::proxy::{Proxy, ProxyEnvironment};
 use super::rotation::Rotation;
 use super::server::Server;
-use super::timer::{Timer, TokioTimer};
 use super::tls::Trust;
-use crate::credential::SharedFiles;
-use crate::kubeconfig::OsFileSystem;
-use crate::metrics::{NoopRecorder, Recorder};
 
 /// How a server is reached.
 #[derive(Clone, Debug)]
@@ -148,36 +142,5 @@ impl TransportSettings {
                 Ok(environment.proxy_for(server.is_https(), &server.host, server.port)?)
             }
         }
-    }
-}
-
-/// Clock, timer, file system and metrics recorder of a transport.
-#[derive(Clone)]
-pub struct Around {
-    /// The clock.
-    pub clock: Arc<dyn Clock>,
-    /// The timer.
-    pub timer: Arc<dyn Timer>,
-    /// Where certificate authority files are read from.
-    pub files: SharedFiles,
-    /// Receives metrics.
-    pub recorder: Arc<dyn Recorder>,
-}
-
-impl Around {
-    /// The system's clock and files, with tokio's timer and no metrics.
-    pub fn system() -> Self {
-        Around {
-            clock: Arc::new(navicert_types::SystemClock),
-            timer: Arc::new(TokioTimer),
-            files: Arc::new(OsFileSystem),
-            recorder: Arc::new(NoopRecorder),
-        }
-    }
-}
-
-impl std::fmt::Debug for Around {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Around").field("clock", &self.clock).finish_non_exhaustive()
     }
 }

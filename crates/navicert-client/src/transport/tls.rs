@@ -10,17 +10,15 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use navicert_signer::tls::ClientCertificate;
-use navicert_tls::{ServerVerifier, TrustedRoots};
+use navicert_tls::{AnyCertificate, ServerVerifier, TrustedRoots};
 use navicert_types::Clock;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{ClientConfig, Resumption};
-use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::aws_lc_rs;
 use rustls::time_provider::TimeProvider;
-use rustls::{DigitallySignedStruct, SignatureScheme};
-use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls_pki_types::UnixTime;
 
 use super::error::BuildError;
-use super::settings::Around;
+use crate::context::ClientContext;
 use crate::credential::{ClientIdentity, SharedFiles};
 use crate::metrics::{AuthorityReload, Recorder};
 
@@ -62,8 +60,8 @@ pub(super) struct RootVersion {
 }
 
 impl Roots {
-    pub(super) fn new(trust: Trust, around: &Around) -> Result<Self, BuildError> {
-        let (files, clock) = (Arc::clone(&around.files), Arc::clone(&around.clock));
+    pub(super) fn new(trust: Trust, client_context: &ClientContext) -> Result<Self, BuildError> {
+        let (files, clock) = (Arc::clone(&client_context.files), Arc::clone(&client_context.clock));
         let (text, store) = match &trust {
             Trust::Insecure => (Vec::new(), TrustedRoots::empty()),
             Trust::System => (Vec::new(), system_roots()),
@@ -80,7 +78,7 @@ impl Roots {
         };
         let current = ArcSwap::from_pointee(RootVersion { number: 0, text, store: Arc::new(store) });
         let next_look = AtomicU64::new(milliseconds(clock.monotonic() + CA_RELOAD_INTERVAL));
-        let recorder = Arc::clone(&around.recorder);
+        let recorder = Arc::clone(&client_context.recorder);
         Ok(Roots {
             trust,
             files,
@@ -157,7 +155,7 @@ impl Roots {
             .with_protocol_versions(versions)?;
         let builder = match self.trust {
             Trust::Insecure => {
-                builder.dangerous().with_custom_certificate_verifier(Arc::new(NoServerVerification(provider)))
+                builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate::new(&provider)))
             }
             _ => {
                 let verifier = ServerVerifier::new(Arc::clone(&version.store), &provider);
@@ -226,44 +224,5 @@ impl TimeProvider for ClockTimeProvider {
     fn current_time(&self) -> Option<UnixTime> {
         let seconds = u64::try_from(self.0.now().as_second()).ok()?;
         Some(UnixTime::since_unix_epoch(Duration::from_secs(seconds)))
-    }
-}
-
-/// `insecure-skip-tls-verify`: accepts any certificate; only verifies that the server has its private key.
-#[derive(Debug)]
-struct NoServerVerification(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for NoServerVerification {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
     }
 }

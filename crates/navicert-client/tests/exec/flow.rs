@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use navicert_client::credential::{CredentialSource, Rejection, RequestOrigin, block_on};
 use navicert_client::exec::interactive::FixedTerminal;
-use navicert_client::exec::{Authenticator, AuthenticatorRegistry, ExecSettings, Plugin, Surroundings};
-use navicert_client::kubeconfig::{KubeconfigSources, MergedKubeconfig, OsFileSystem, Overrides, load};
+use navicert_client::exec::{Authenticator, AuthenticatorRegistry, ExecSettings};
+use navicert_client::{ClientContext, Config};
 use navicert_plugin::{Environment, Script, ScriptedRunner};
 use navicert_testkit::vectors::{self, Vector};
 use navicert_types::clock::ManualClock;
@@ -28,20 +28,15 @@ fn settings() -> ExecSettings {
 
 fn authenticator(clock: &Arc<ManualClock>, runner: &Arc<ScriptedRunner>) -> Authenticator {
     let test_dir = TestDirectory::new("Never", &[]);
-    let loaded = load(&KubeconfigSources::list([test_dir.config()]), test_dir.path(), &OsFileSystem).unwrap();
-    let effective = MergedKubeconfig::new(loaded).selection(&Overrides::default()).unwrap();
-    let around = Surroundings {
+    let config = Config::from_kubeconfig(test_dir.config()).unwrap();
+    let client_context = ClientContext {
         clock: Arc::clone(clock) as Arc<dyn Clock>,
         runner: Arc::clone(runner) as Arc<dyn navicert_plugin::Runner>,
         terminal: Arc::new(FixedTerminal::default()),
         registry: AuthenticatorRegistry::new(),
-        ..Surroundings::new(Environment::empty())
+        ..ClientContext::new(Environment::empty())
     };
-    Authenticator::new(
-        Plugin::from_effective(&effective, &OsFileSystem).unwrap().unwrap(),
-        settings(),
-        around,
-    )
+    Authenticator::new(config.exec_plugin().unwrap().clone(), settings(), client_context)
 }
 
 fn script(output: &Value) -> Script {

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use navicert_client::credential::{CredentialSource, RequestOrigin};
 use navicert_client::exec::interactive::FixedTerminal;
-use navicert_client::exec::{Authenticator, AuthenticatorRegistry, ExecSettings, Plugin, Surroundings};
-use navicert_client::kubeconfig::{self, KubeconfigSources, OsFileSystem, Overrides};
+use navicert_client::exec::{Authenticator, AuthenticatorRegistry, ExecSettings};
 use navicert_client::metrics::{CallStatus, Metrics};
+use navicert_client::{ClientContext, Config};
 use navicert_plugin::Environment;
 
 use super::{TestDirectory, fs, output};
@@ -25,17 +25,15 @@ fn authenticator_at(
     metrics: &Arc<Metrics>,
     terminal: FixedTerminal,
 ) -> Authenticator {
-    let sources = KubeconfigSources::locate(Some(&test_dir.config()), None, None);
-    let (_, effective) =
-        kubeconfig::select(&sources, &Overrides::default(), test_dir.path(), &OsFileSystem).unwrap();
-    let plugin = Plugin::from_effective(&effective, &OsFileSystem).unwrap().unwrap();
-    let around = Surroundings {
+    let config = Config::from_kubeconfig(test_dir.config()).unwrap();
+    let plugin = config.exec_plugin().unwrap().clone();
+    let client_context = ClientContext {
         terminal: Arc::new(terminal),
         recorder: Arc::clone(metrics) as Arc<dyn navicert_client::metrics::Recorder>,
         registry: AuthenticatorRegistry::new(),
-        ..Surroundings::new(Environment::empty())
+        ..ClientContext::new(Environment::empty())
     };
-    Authenticator::new(plugin, settings, around)
+    Authenticator::new(plugin, settings, client_context)
 }
 
 // T05, C420: the plugin waits for the listener, which continues after all requests have been sent.

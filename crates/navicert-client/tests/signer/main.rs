@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use navicert_client::ConfigErrorClass;
 use navicert_client::credential::{CredentialError, SignerError};
-use navicert_client::exec;
 use navicert_client::kuberc::{self, KubercSource};
 use navicert_client::transport::TransportError;
 use navicert_plugin::{AllowlistEntry, Policy};
@@ -148,9 +147,7 @@ async fn signer_that_is_not_allowed_does_not_run_and_the_error_shows_the_kuberc_
     let config =
         json!({"pathExec": PROGRAM, "pathLib": "/usr/lib/my \"module\".so", "slotId": "0", "objectId": "1"});
     for policy in [Policy::AllowAll, Policy::DenyAll, allowed(&[])] {
-        let setup =
-            Setup::with(&api, &ca, KeyKind::EcP256, &config, policy.into(), &exec::ExecSettings::default())
-                .unwrap();
+        let setup = Setup::with(&api, &ca, KeyKind::EcP256, &config, policy.into(), false).unwrap();
         let error = setup.status().await.unwrap_err();
         let TransportError::Credentials(error) = error else { panic!("{error:?}") };
         assert!(error.is_denied());
@@ -163,9 +160,7 @@ async fn signer_that_is_not_allowed_does_not_run_and_the_error_shows_the_kuberc_
         std::fs::write(&path, lines).unwrap();
         let policy =
             kuberc::load(&KubercSource::Named(path), &navicert_client::kubeconfig::OsFileSystem).unwrap();
-        let setup =
-            Setup::with(&api, &ca, KeyKind::EcP256, &config, policy.into(), &exec::ExecSettings::default())
-                .unwrap();
+        let setup = Setup::with(&api, &ca, KeyKind::EcP256, &config, policy.into(), false).unwrap();
         assert_eq!(setup.status().await.unwrap(), 200);
     }
 }
@@ -185,9 +180,7 @@ async fn rejects_a_module_that_the_allowlist_entry_does_not_name() {
         (json!({"pathExec": PROGRAM, "pathLib": "/evil.so"}), false),
         (json!({"pathExec": PROGRAM, "uri": "pkcs11:token=t?module-path=/evil.so"}), false),
     ] {
-        let setup =
-            Setup::with(&api, &ca, KeyKind::EcP256, &config, policy(), &exec::ExecSettings::default())
-                .unwrap();
+        let setup = Setup::with(&api, &ca, KeyKind::EcP256, &config, policy(), false).unwrap();
         assert_eq!(setup.status().await.is_ok(), fine, "{config}");
         assert_eq!(setup.signer.kinds().is_empty(), !fine);
     }
@@ -223,8 +216,7 @@ async fn signer_can_be_referenced_by_a_name_from_the_users_allowlist() {
         ("  pathLib: [/good.so]\n", json!({"pathExec": "work", "pathLib": "/good.so"}), true),
     ] {
         let policy = kuberc(more).unwrap().into();
-        let setup =
-            Setup::with(&api, &ca, KeyKind::EcP256, &config, policy, &exec::ExecSettings::default()).unwrap();
+        let setup = Setup::with(&api, &ca, KeyKind::EcP256, &config, policy, false).unwrap();
         assert_eq!(setup.status().await.is_ok(), fine, "{more} {config}");
         assert_eq!(setup.signer.kinds().is_empty(), !fine, "{more} {config}");
     }
@@ -268,10 +260,8 @@ async fn invalid_signer_configurations_are_rejected_before_anything_runs() {
         (json!({"pathExec": PROGRAM}), json!({"username": "a", "password": "canary"}), "with a password"),
     ];
     for (config, user, message) in cases {
-        let settings = exec::ExecSettings::default();
-        let error =
-            Setup::with_user(&api, &ca, KeyKind::EcP256, &config, user, allowed(&[]).into(), &settings)
-                .unwrap_err();
+        let error = Setup::with_user(&api, &ca, KeyKind::EcP256, &config, user, allowed(&[]).into(), false)
+            .unwrap_err();
         assert_eq!(error.class(), ConfigErrorClass::ExternalSigner, "{error:?}");
         assert!(error.to_string().contains(message), "{error}");
         assert!(!format!("{error:?} {error}").contains("canary"));
@@ -283,9 +273,8 @@ async fn invalid_signer_configurations_are_rejected_before_anything_runs() {
 async fn pin_in_the_kubeconfig_is_passed_on_only_if_the_application_allows_it() {
     let ca = Ca::new("root");
     let api = server(&ca, &[&TLS13]);
-    let settings = exec::ExecSettings { allow_pin_in_kubeconfig: true, ..exec::ExecSettings::default() };
     let config = json!({"pathExec": PROGRAM, "pin": "canary"});
-    let setup = Setup::with(&api, &ca, KeyKind::EcP256, &config, allowed(&[]).into(), &settings).unwrap();
+    let setup = Setup::with(&api, &ca, KeyKind::EcP256, &config, allowed(&[]).into(), true).unwrap();
     assert_eq!(setup.status().await.unwrap(), 200);
     let asked = setup.signer.requests();
     assert!(!asked[0].contains("canary") && asked[1].contains("canary"), "{asked:?}");

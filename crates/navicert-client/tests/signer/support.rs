@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use navicert_client::exec::{self, AuthenticatorRegistry, PluginPolicy, Surroundings};
+use navicert_client::ClientContext;
+use navicert_client::exec::{AuthenticatorRegistry, PluginPolicy};
 use navicert_client::transport::{Body, Transport, TransportError};
 use navicert_client::{Client, ConfigErrors, ConfigOptions};
 use navicert_plugin::{AllowlistEntry, Command, Completed, Exit, Permitted, Policy, RunError, Runner};
@@ -190,7 +191,7 @@ pub(crate) struct Setup {
     pub(crate) signer: Arc<Signer>,
     pub(crate) transport: Transport,
     pub(crate) clock: Arc<ManualClock>,
-    around: Surroundings,
+    client_context: ClientContext,
 }
 
 impl std::fmt::Debug for Setup {
@@ -201,7 +202,7 @@ impl std::fmt::Debug for Setup {
 
 impl Setup {
     pub(crate) fn new(api: &ApiServer, ca: &Ca, kind: KeyKind, config: &Value) -> Result<Self, ConfigErrors> {
-        Setup::with(api, ca, kind, config, allowed(&[]).into(), &exec::ExecSettings::default())
+        Setup::with(api, ca, kind, config, allowed(&[]).into(), false)
     }
 
     pub(crate) fn with(
@@ -210,9 +211,9 @@ impl Setup {
         kind: KeyKind,
         config: &Value,
         policy: PluginPolicy,
-        settings: &exec::ExecSettings,
+        allow_pin: bool,
     ) -> Result<Self, ConfigErrors> {
-        Setup::with_user(api, ca, kind, config, json!({}), policy, settings)
+        Setup::with_user(api, ca, kind, config, json!({}), policy, allow_pin)
     }
 
     pub(crate) fn with_user(
@@ -222,24 +223,24 @@ impl Setup {
         config: &Value,
         user: Value,
         policy: PluginPolicy,
-        settings: &exec::ExecSettings,
+        allow_pin: bool,
     ) -> Result<Self, ConfigErrors> {
         let (signer, clock) = (Arc::new(Signer::new(ca, kind)), Arc::new(ManualClock::at(1_800_000_000)));
-        let around = Surroundings {
+        let client_context = ClientContext {
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             runner: Arc::clone(&signer) as Arc<dyn Runner>,
             registry: AuthenticatorRegistry::new(),
             policy,
-            ..Surroundings::new(navicert_plugin::Environment::empty())
+            ..ClientContext::new(navicert_plugin::Environment::empty())
         };
-        let transport = Setup::connect(api, ca, config, user, settings, &around)?;
-        Ok(Setup { signer, transport, clock, around })
+        let transport = Setup::connect(api, ca, config, user, allow_pin, &client_context)?;
+        Ok(Setup { signer, transport, clock, client_context })
     }
 
     /// Another client in the same process.
     pub(crate) fn another(&self, api: &ApiServer, ca: &Ca, config: &Value, policy: Policy) -> Transport {
-        let around = Surroundings { policy: policy.into(), ..self.around.clone() };
-        Setup::connect(api, ca, config, json!({}), &exec::ExecSettings::default(), &around).unwrap()
+        let client_context = ClientContext { policy: policy.into(), ..self.client_context.clone() };
+        Setup::connect(api, ca, config, json!({}), false, &client_context).unwrap()
     }
 
     fn connect(
@@ -247,8 +248,8 @@ impl Setup {
         ca: &Ca,
         config: &Value,
         mut user: Value,
-        settings: &exec::ExecSettings,
-        around: &Surroundings,
+        allow_pin: bool,
+        client_context: &ClientContext,
     ) -> Result<Transport, ConfigErrors> {
         let dir = tempfile::tempdir().unwrap();
         user["auth-provider"] = json!({"name": "externalSigner", "config": config});
@@ -261,18 +262,18 @@ impl Setup {
         std::fs::write(dir.path().join("ca.crt"), ca.pem()).unwrap();
         let path = dir.path().join("config");
         std::fs::write(&path, text.to_string()).unwrap();
-        let options = ConfigOptions::new(around.environment.clone(), dir.path())
+        let options = ConfigOptions::new(client_context.environment.clone(), dir.path())
             .kubeconfig(&path)
-            .clock(Arc::clone(&around.clock))
-            .plugin_policy(around.policy.clone())
-            .allow_pin_in_kubeconfig(settings.allow_pin_in_kubeconfig);
+            .clock(Arc::clone(&client_context.clock))
+            .plugin_policy(client_context.policy.clone())
+            .allow_pin_in_kubeconfig(allow_pin);
         // What the policy denies is denied again when a request is sent.
         let report = options.report(&options.load()?);
         let config = match report.config() {
             Some(config) => config.clone(),
             None => report.into_result()?,
         };
-        let builder = Client::builder(config).exec_settings(settings.clone()).surroundings(around.clone());
+        let builder = Client::builder(config).client_context(client_context.clone());
         Ok(builder.build().unwrap().into())
     }
 

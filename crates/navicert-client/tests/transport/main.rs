@@ -11,7 +11,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use navicert_client::exec::{self, AuthenticatorRegistry, Surroundings};
+use navicert_client::ClientContext;
+use navicert_client::exec::{self, AuthenticatorRegistry};
 use navicert_client::transport::{Body, Transport};
 use navicert_client::{Client, ConfigOptions};
 use navicert_testkit::{ApiServer, Ca, wait};
@@ -68,17 +69,17 @@ impl Setup {
         let path = dir.path().join("config");
         fs::write(&path, config.to_string()).unwrap();
         let clock = Arc::new(ManualClock::at(1_800_000_000));
-        let around = Surroundings {
+        let client_context = ClientContext {
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             registry: AuthenticatorRegistry::new(),
-            ..Surroundings::new(navicert_plugin::Environment::empty())
+            ..ClientContext::new(navicert_plugin::Environment::empty())
         };
         let config = ConfigOptions::new(navicert_plugin::Environment::empty(), dir.path())
             .kubeconfig(&path)
             .clock(Arc::clone(&clock) as Arc<dyn Clock>)
             .resolve()
             .unwrap();
-        let builder = Client::builder(config).exec_settings(settings.clone()).surroundings(around);
+        let builder = Client::builder(config).exec_settings(settings.clone()).client_context(client_context);
         Setup { transport: builder.build().unwrap().into(), dir, clock }
     }
 

@@ -6,7 +6,7 @@ use navicert_plugin::{Environment, ScriptedRunner};
 use navicert_types::clock::ManualClock;
 
 use super::*;
-use crate::credential::{Rejection, RequestOrigin, block_on};
+use crate::credential::{Rejection, RequestOrigin, SharedFiles, block_on};
 use crate::exec::AuthenticatorRegistry;
 use crate::exec::interactive::FixedTerminal;
 use crate::kubeconfig::{KubeconfigSources, MemoryFileSystem, MergedKubeconfig, Overrides, load};
@@ -16,7 +16,7 @@ struct Fixture {
     files: SharedFiles,
     runner: Arc<ScriptedRunner>,
     metrics: Arc<Metrics>,
-    around: Surroundings,
+    client_context: ClientContext,
 }
 
 fn read_source(server: &str, user: &str) -> (Fixture, Result<Arc<dyn CredentialSource>, Vec<String>>) {
@@ -39,29 +39,30 @@ fn read_source(server: &str, user: &str) -> (Fixture, Result<Arc<dyn CredentialS
         load(&KubeconfigSources::list([PathBuf::from("config")]), Path::new("/no-such-root"), &dir).unwrap();
     let effective = MergedKubeconfig::new(loaded).selection(&Overrides::default()).unwrap();
     let (runner, metrics) = (Arc::new(ScriptedRunner::new([])), Arc::new(Metrics::new()));
-    let around = Surroundings {
+    let files: SharedFiles = Arc::new(dir);
+    let client_context = ClientContext {
         clock: Arc::new(ManualClock::at(1_900_000_000)),
+        files: Arc::clone(&files),
         runner: Arc::clone(&runner) as Arc<dyn navicert_plugin::Runner>,
         terminal: Arc::new(FixedTerminal::default()),
         recorder: Arc::clone(&metrics) as Arc<dyn crate::metrics::Recorder>,
         registry: AuthenticatorRegistry::new(),
-        ..Surroundings::new(Environment::empty())
+        ..ClientContext::new(Environment::empty())
     };
-    let files: SharedFiles = Arc::new(dir);
     let reader = CredentialReader {
         effective: &effective,
         files: &*files,
-        now: around.clock.monotonic(),
+        now: client_context.clock.monotonic(),
         allow_pin: false,
     };
     let mut problems = Vec::new();
     let plan = reader.read(&mut problems);
     let problems: Vec<String> = problems.iter().map(|problem| error_chain(problem)).collect();
     let read = match problems.is_empty() {
-        true => Ok(plan.source(&files, &ExecSettings::default(), &around, None)),
+        true => Ok(plan.source(&ExecSettings::default(), &client_context, None)),
         false => Err(problems),
     };
-    (Fixture { files, runner, metrics, around }, read)
+    (Fixture { files, runner, metrics, client_context }, read)
 }
 
 const EXEC: &str =
@@ -109,7 +110,7 @@ fn precedence_holds_and_static_credentials_never_run_the_plugin() {
         // C168
         assert_eq!(source.hint().is_some(), user.contains("exec:"), "{user}");
         assert!(source.hint().is_none_or(|hint| hint.contains("`/bin/sh`")));
-        assert!(fixture.runner.commands().is_empty() && fixture.around.registry.is_empty(), "{user}");
+        assert!(fixture.runner.commands().is_empty() && fixture.client_context.registry.is_empty(), "{user}");
         assert!(
             !fixture.metrics.render(navicert_types::Timestamp::UNIX_EPOCH).contains("plugin_call_total{")
         );

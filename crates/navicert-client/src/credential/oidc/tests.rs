@@ -8,7 +8,7 @@ use navicert_types::clock::ManualClock;
 use serde_json::json;
 
 use super::*;
-use crate::credential::choose;
+use crate::config::CredentialReader;
 use crate::exec;
 use crate::kubeconfig::{Effective, OsFileSystem};
 use navicert_types::kubeconfig::{AuthInfo, Cluster};
@@ -61,15 +61,14 @@ impl Fixture {
         section
     }
 
-    fn around(&self) -> Surroundings {
+    fn client_context(&self) -> ClientContext {
         let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
-        Surroundings { clock, ..Surroundings::new(navicert_plugin::Environment::empty()) }
+        ClientContext { clock, ..ClientContext::new(navicert_plugin::Environment::empty()) }
     }
 
     fn oidc(&self, more: &[(&str, &str)], store: Option<Arc<dyn TokenStore>>) -> Oidc {
-        let files: SharedFiles = Arc::new(OsFileSystem);
         let settings = OidcSettings::read(&self.section(more), &OsFileSystem).unwrap();
-        Oidc::new(settings, None, &files, &self.around(), store)
+        Oidc::new(settings, None, &self.client_context(), store)
     }
 }
 
@@ -182,7 +181,6 @@ async fn errors_contain_no_secret() {
 async fn user_with_oidc_provider_gets_its_token_and_removed_providers_are_rejected() {
     let fixture = Fixture::new();
     let mut section = fixture.section(&[("refresh-token", "r1")]);
-    let files: SharedFiles = Arc::new(OsFileSystem);
     let chosen = |section: &AuthProviderConfig, token: &str| {
         let user = AuthInfo {
             auth_provider: Some(section.clone()),
@@ -200,7 +198,18 @@ async fn user_with_oidc_provider_gets_its_token_and_removed_providers_are_reject
             user_exists: true,
             user,
         };
-        choose(&effective, &files, &exec::ExecSettings::default(), &fixture.around())
+        let reader = CredentialReader {
+            effective: &effective,
+            files: &OsFileSystem,
+            now: fixture.clock.monotonic(),
+            allow_pin: false,
+        };
+        let mut problems = Vec::new();
+        let plan = reader.read(&mut problems);
+        match problems.pop() {
+            Some(problem) => Err(problem),
+            None => Ok(plan.source(&exec::ExecSettings::default(), &fixture.client_context(), None)),
+        }
     };
     assert_eq!(current(&*chosen(&section, "").unwrap()).await, Ok("new".into()));
     assert_eq!(current(&*chosen(&section, "a.b.fixed").unwrap()).await, Ok("fixed".into()));

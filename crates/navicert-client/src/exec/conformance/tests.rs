@@ -10,18 +10,18 @@ use crate::exec::interactive::FixedTerminal;
 
 const V1: ConformanceCase = ConformanceCase { version: ExecVersion::V1, cluster: false, terminal: false };
 
-fn around(script: Script) -> Surroundings {
-    Surroundings {
+fn client_context(script: Script) -> ClientContext {
+    ClientContext {
         clock: Arc::new(ManualClock::at(1_900_000_000)),
         runner: Arc::new(ScriptedRunner::new([script])),
         terminal: Arc::new(FixedTerminal::default()),
-        ..Surroundings::new(Environment::empty())
+        ..ClientContext::new(Environment::empty())
     }
 }
 
 fn broken(script: Script) -> Vec<&'static str> {
     let subject = PluginUnderTest::new("/bin/sh", Vec::new(), Duration::from_secs(10));
-    subject.run(V1, &around(script)).iter().map(|finding| finding.rule.name()).collect()
+    subject.run(V1, &client_context(script)).iter().map(|finding| finding.rule.name()).collect()
 }
 
 fn json(rest: &str) -> Script {
@@ -74,7 +74,7 @@ fn every_violation_is_reported_with_its_rule() {
     }
     assert!(broken(status("\"token\":\"t\"")).is_empty());
     let missing = PluginUnderTest::new("no-such-plugin", Vec::new(), Duration::from_secs(1));
-    assert_eq!(missing.run(V1, &around(Script::exits(0)))[0].rule, PluginRule::Starts);
+    assert_eq!(missing.run(V1, &client_context(Script::exits(0)))[0].rule, PluginRule::Starts);
 }
 
 // C607
@@ -96,7 +96,7 @@ fn violations_never_contain_plugin_output() {
         Script::exits(1).stdout("c4nary").stderr("c4nary"),
     ] {
         let subject = PluginUnderTest::new("/bin/sh", Vec::new(), Duration::from_secs(10));
-        let findings = subject.run(V1, &around(script));
+        let findings = subject.run(V1, &client_context(script));
         assert!(!findings.is_empty() && !format!("{findings:?}").contains("c4nary"), "{findings:?}");
     }
 }

@@ -125,7 +125,7 @@ fn explicit_refresh_ignores_the_back_off() {
 #[test]
 fn after_a_failed_prompt_background_requests_wait_ten_seconds_and_foreground_ones_do_not() {
     let mut fixture = Fixture::new([Script::exits(1), Script::exits(1), token("a1")]);
-    fixture.around.terminal = Arc::new(FixedTerminal { stdin: true, controlling: true });
+    fixture.client_context.terminal = Arc::new(FixedTerminal { stdin: true, controlling: true });
     let authenticator = fixture.authenticator("{command: /bin/sh, interactiveMode: IfAvailable}");
     assert!(current_as(&authenticator, RequestOrigin::Foreground).is_err());
     fixture.advance_seconds(9);

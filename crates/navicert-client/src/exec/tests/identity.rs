@@ -30,7 +30,7 @@ fn different_plugin_input_separates_credentials() {
     let fixture = Fixture::new(tokens());
     let authenticators: Vec<_> = variants.iter().map(|exec| fixture.authenticator(exec)).collect();
     assert_eq!(runs_of(&fixture, &authenticators), variants.len());
-    assert_eq!(fixture.around.registry.len(), variants.len());
+    assert_eq!(fixture.client_context.registry.len(), variants.len());
 }
 
 // T10, C403, C404: per-client settings do not.
@@ -43,7 +43,7 @@ fn install_hint_and_standard_input_do_not_separate_credentials() {
     fixture.settings.stdin = interactive::StdinUse::Taken("x".into());
     authenticators.push(fixture.shell_authenticator());
     assert_eq!(runs_of(&fixture, &authenticators), 1);
-    assert_eq!(fixture.around.registry.len(), 1);
+    assert_eq!(fixture.client_context.registry.len(), 1);
 }
 
 // C472
@@ -54,7 +54,7 @@ fn impersonation_does_not_separate_credentials() {
     let files = MemoryFileSystem::new("/no-such-root", []);
     let fixture = Fixture::new(tokens());
     let plugin = Plugin::from_effective(&boss, &files).unwrap().unwrap();
-    let as_boss = Authenticator::new(plugin, fixture.settings.clone(), fixture.around.clone());
+    let as_boss = Authenticator::new(plugin, fixture.settings.clone(), fixture.client_context.clone());
     assert_eq!(runs_of(&fixture, &[as_boss, fixture.shell_authenticator()]), 1);
 }
 
@@ -73,7 +73,7 @@ fn concurrent_authenticators_share_one_credential() {
         let makers: Vec<_> = makers.collect();
         makers.into_iter().map(|maker| maker.join().unwrap()).collect()
     });
-    assert_eq!(fixture.around.registry.len(), 1);
+    assert_eq!(fixture.client_context.registry.len(), 1);
     assert_eq!(runs_of(&fixture, &authenticators), 1);
 }
 
@@ -86,7 +86,11 @@ fn servers_are_isolated_by_default() {
         fixture.settings.isolate_by_server = isolate;
         let clusters = ["{server: 'https://a'}", "{server: 'https://b'}"];
         let authenticators = clusters.map(|cluster| {
-            Authenticator::new(plugin_in(cluster, exec), fixture.settings.clone(), fixture.around.clone())
+            Authenticator::new(
+                plugin_in(cluster, exec),
+                fixture.settings.clone(),
+                fixture.client_context.clone(),
+            )
         });
         assert_eq!(runs_of(&fixture, &authenticators), expected, "isolate: {isolate}");
     }
@@ -104,7 +108,7 @@ fn cluster_exec_configuration_separates_credentials() {
     };
     let authenticators = ["{x: 1}", "{x: 2}", "{x: 1}"].map(|value| {
         let plugin = plugin_in(&cluster(value), "{command: /bin/sh, interactiveMode: Never}");
-        Authenticator::new(plugin, fixture.settings.clone(), fixture.around.clone())
+        Authenticator::new(plugin, fixture.settings.clone(), fixture.client_context.clone())
     });
     assert_eq!(runs_of(&fixture, &authenticators), 2);
 }
@@ -118,10 +122,10 @@ fn credential_is_dropped_with_its_last_client() {
     assert!(current(&one).is_ok());
     assert!(fixture.metrics.ttl_seconds(fixture.clock.now()).is_finite());
     drop(one);
-    assert_eq!((fixture.around.registry.len(), fixture.runs()), (1, 1));
+    assert_eq!((fixture.client_context.registry.len(), fixture.runs()), (1, 1));
     assert!(two.cached().is_some());
     drop(two);
-    assert!(fixture.around.registry.is_empty());
+    assert!(fixture.client_context.registry.is_empty());
     assert_eq!(fixture.metrics.ttl_seconds(fixture.clock.now()), f64::INFINITY);
     assert_eq!(current(&fixture.shell_authenticator()), Ok("t2".into()), "obtained again");
 }

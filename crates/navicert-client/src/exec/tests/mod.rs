@@ -17,6 +17,7 @@ use navicert_types::{Clock, Timestamp};
 
 use super::interactive::FixedTerminal;
 use super::*;
+use crate::context::ClientContext;
 use crate::credential::{
     Credential, CredentialError, CredentialSource, Generation, Rejection, RequestOrigin, block_on,
 };
@@ -30,7 +31,7 @@ struct Fixture {
     clock: Arc<ManualClock>,
     runner: Arc<ScriptedRunner>,
     metrics: Arc<Metrics>,
-    around: Surroundings,
+    client_context: ClientContext,
     settings: ExecSettings,
 }
 
@@ -39,7 +40,7 @@ impl Fixture {
         let clock = Arc::new(ManualClock::at(NOW));
         let runner = Arc::new(ScriptedRunner::new(scripts));
         let metrics = Arc::new(Metrics::new());
-        let around = Surroundings {
+        let client_context = ClientContext {
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             runner: Arc::clone(&runner) as Arc<dyn navicert_plugin::Runner>,
             terminal: Arc::new(FixedTerminal::default()),
@@ -47,11 +48,12 @@ impl Fixture {
             policy: PluginPolicy::default(),
             recorder: Arc::clone(&metrics) as Arc<dyn crate::metrics::Recorder>,
             registry: AuthenticatorRegistry::new(),
+            ..ClientContext::system()
         };
         // No jitter, so that tests know the exact delays.
         let backoff = BackoffSettings { jitter: 0.0, ..BackoffSettings::default() };
         let settings = ExecSettings { backoff: Some(backoff), ..ExecSettings::default() };
-        Fixture { clock, runner, metrics, around, settings }
+        Fixture { clock, runner, metrics, client_context, settings }
     }
 
     /// Behaves like client-go: no early refresh, no back-off.
@@ -63,7 +65,7 @@ impl Fixture {
     }
 
     fn authenticator(&self, exec: &str) -> Authenticator {
-        Authenticator::new(plugin(exec), self.settings.clone(), self.around.clone())
+        Authenticator::new(plugin(exec), self.settings.clone(), self.client_context.clone())
     }
 
     fn shell_authenticator(&self) -> Authenticator {

@@ -20,7 +20,7 @@ fn denied_plugin_is_not_run_and_only_the_policy_is_counted() {
         ),
     ] {
         let mut fixture = Fixture::new([]);
-        fixture.around.policy = policy.into();
+        fixture.client_context.policy = policy.into();
         let authenticator = fixture.shell_authenticator();
         for _ in 0..3 {
             assert_eq!(current(&authenticator), Err(expected.into()), "no back-off");
@@ -35,7 +35,7 @@ fn denied_plugin_is_not_run_and_only_the_policy_is_counted() {
 #[test]
 fn policy_is_checked_for_every_run_of_a_listed_plugin() {
     let mut fixture = Fixture::new([token_until("a1", 60), token("a2")]);
-    fixture.around.policy = allowlist("/bin/sh").into();
+    fixture.client_context.policy = allowlist("/bin/sh").into();
     let authenticator = fixture.shell_authenticator();
     assert_eq!(current(&authenticator), Ok("a1".into()));
     assert_eq!(fixture.metrics.policy_decisions(), (1, 0), "checked once per run");
@@ -49,11 +49,11 @@ fn policy_is_checked_for_every_run_of_a_listed_plugin() {
 fn denied_client_cannot_use_a_cached_credential() {
     let mut fixture = Fixture::new([token("a1")]);
     let free = fixture.shell_authenticator();
-    fixture.around.policy = Policy::DenyAll.into();
+    fixture.client_context.policy = Policy::DenyAll.into();
     let denied = fixture.shell_authenticator();
-    fixture.around.policy = allowlist("/bin/sh").into();
+    fixture.client_context.policy = allowlist("/bin/sh").into();
     let listed = fixture.shell_authenticator();
-    assert_eq!(fixture.around.registry.len(), 1);
+    assert_eq!(fixture.client_context.registry.len(), 1);
     assert_eq!(current(&free), Ok("a1".into()));
     assert!(denied.cached().is_none());
     assert!(current(&denied).unwrap_err().contains("DenyAll"));
@@ -67,10 +67,10 @@ fn denied_client_cannot_use_a_cached_credential() {
 #[test]
 fn denied_client_does_not_affect_others() {
     let mut fixture = Fixture::new([token("a1")]);
-    fixture.around.policy = Policy::DenyAll.into();
+    fixture.client_context.policy = Policy::DenyAll.into();
     let denied = fixture.shell_authenticator();
     assert!(current(&denied).is_err());
-    fixture.around.policy = PluginPolicy::default();
+    fixture.client_context.policy = PluginPolicy::default();
     assert_eq!(current(&fixture.shell_authenticator()), Ok("a1".into()), "no back-off");
 }
 
@@ -81,7 +81,7 @@ fn invalid_kuberc_permits_nothing_and_names_the_line() {
         "apiVersion: kubectl.config.k8s.io/v1beta1\nkind: Preference\ncredentialPluginPolcy: DenyAll\n";
     let files = MemoryFileSystem::new("/no-such-root", [(PathBuf::from("kuberc"), text.as_bytes().to_vec())]);
     let mut fixture = Fixture::new([]);
-    fixture.around.policy =
+    fixture.client_context.policy =
         kuberc::load(&kuberc::KubercSource::Home("/no-such-root/kuberc".into()), &files).into();
     let error = current(&fixture.shell_authenticator()).unwrap_err();
     assert_eq!(
@@ -96,24 +96,26 @@ fn invalid_kuberc_permits_nothing_and_names_the_line() {
 #[test]
 fn caller_can_only_make_the_policy_stricter() {
     let mut fixture = Fixture::new([token("a1")]);
-    fixture.around.policy = PluginPolicy::from(allowlist("/bin/sh")).and(Policy::AllowAll);
+    fixture.client_context.policy = PluginPolicy::from(allowlist("/bin/sh")).and(Policy::AllowAll);
     assert_eq!(current(&fixture.shell_authenticator()), Ok("a1".into()));
-    fixture.around.policy = PluginPolicy::from(Policy::AllowAll).and(Policy::DenyAll);
+    fixture.client_context.policy = PluginPolicy::from(Policy::AllowAll).and(Policy::DenyAll);
     assert!(current(&fixture.shell_authenticator()).is_err());
 }
 
-// C741
+// C741: no name is harmless for every plugin; the variable of the protocol is the client's.
 #[test]
-fn kubeconfig_cannot_set_loader_variables_of_a_listed_plugin() {
-    let mut fixture = Fixture::new([token("a1")]);
-    fixture.around.policy = allowlist("/bin/sh").into();
-    let authenticator = fixture.authenticator(
-        "{command: /bin/sh, interactiveMode: Never, env: [{name: LD_PRELOAD, value: /tmp/x}]}",
-    );
-    assert!(
-        current(&authenticator)
-            .unwrap_err()
-            .contains("may not be given the environment variable `LD_PRELOAD`")
-    );
-    assert_eq!(fixture.runs(), 0);
+fn kubeconfig_sets_only_variables_that_the_entry_names() {
+    for name in ["LD_PRELOAD", "BASH_FUNC_x%%", "PERLLIB", "BROWSER", "OPENSSL_CONF", "AWS_PROFILE"] {
+        let mut fixture = Fixture::new([token("a1")]);
+        fixture.client_context.policy = allowlist("/bin/sh").into();
+        let exec =
+            format!("{{command: /bin/sh, interactiveMode: Never, env: [{{name: '{name}', value: /tmp/x}}]}}");
+        let error = current(&fixture.authenticator(&exec)).unwrap_err();
+        assert!(error.contains(&format!("does not allow the environment variable `{name}`")), "{error}");
+        assert!(error.ends_with(&format!("`command: /bin/sh`: envNames: [\"{name}\"]")), "{error}");
+        assert_eq!(fixture.runs(), 0);
+        let entry = AllowlistEntry::new("/bin/sh").env_names([name]);
+        fixture.client_context.policy = Policy::from_parts("Allowlist", Some(vec![entry])).unwrap().into();
+        assert_eq!(current(&fixture.authenticator(&exec)), Ok("a1".into()));
+    }
 }

@@ -31,7 +31,7 @@ fn environment_is_inherited_then_kubeconfig_then_exec_info() {
         )
     );
     assert_eq!(command.arguments(), ["$HOME", "*"]);
-    assert!(!format!("{fixture:?}", fixture = fixture.around).contains("mine"));
+    assert!(!format!("{fixture:?}", fixture = fixture.client_context).contains("mine"));
 }
 
 // C166, C212, C213, C230, C231, T31
@@ -90,7 +90,7 @@ fn plugin_that_requires_a_terminal_is_not_run_without_one() {
     for _ in 0..3 {
         assert_eq!(one_failure(&fixture, always), expected, "no back-off");
     }
-    fixture.around.terminal = Arc::new(FixedTerminal { stdin: true, controlling: true });
+    fixture.client_context.terminal = Arc::new(FixedTerminal { stdin: true, controlling: true });
     fixture.settings.stdin = interactive::StdinUse::Taken("used by stdin resource manifest reader".into());
     assert_eq!(
         one_failure(&fixture, always),
@@ -109,7 +109,11 @@ fn rejects_input_that_does_not_fit_into_the_environment() {
     let exec = "{command: /bin/sh, interactiveMode: Never, provideClusterInfo: true}";
     let fixture = Fixture::new([token("a1")]);
     let with = |bytes| {
-        Authenticator::new(plugin_in(&cluster(bytes), exec), fixture.settings.clone(), fixture.around.clone())
+        Authenticator::new(
+            plugin_in(&cluster(bytes), exec),
+            fixture.settings.clone(),
+            fixture.client_context.clone(),
+        )
     };
     assert!(current(&with(90 * 1024)).is_ok());
     let error = current(&with(200 * 1024)).unwrap_err();
@@ -278,8 +282,11 @@ fn debug_of_an_authenticator_shows_no_secrets() {
     let fixture = Fixture::new([token("c4nary")]);
     let exec = "{command: /bin/sh, interactiveMode: Never, provideClusterInfo: true, args: [--token, c4nary], env: [{name: A, value: c4nary}]}";
     let cluster = "{server: 'https://h', proxy-url: 'http://u:c4nary@p', extensions: [{name: client.authentication.k8s.io/exec, extension: {k: c4nary}}]}";
-    let authenticator =
-        Authenticator::new(plugin_in(cluster, exec), fixture.settings.clone(), fixture.around.clone());
+    let authenticator = Authenticator::new(
+        plugin_in(cluster, exec),
+        fixture.settings.clone(),
+        fixture.client_context.clone(),
+    );
     let credential = block_on(authenticator.get(RequestOrigin::Background)).unwrap();
     assert_eq!(bearer(&credential), "c4nary");
     for shown in [

@@ -4,15 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use navicert_testkit::http_server::HttpServerBuilder;
-use navicert_testkit::{ApiServer, Ca};
+use navicert_testkit::{ApiServer, Ca, ProjectedVolume};
 use navicert_types::Clock;
 use navicert_types::clock::ManualClock;
 
 use super::support::{ScriptedSource, bearer, rig_with, settings};
+use crate::context::ClientContext;
 use crate::credential::{CertificateFiles, Credential, CredentialSource, KeyPairFiles};
 use crate::kubeconfig::OsFileSystem;
 use crate::metrics::AuthorityReload::{Empty, ParseError, ReadError, Unchanged, Updated};
-use crate::transport::{Around, BuildError, Timeouts, Transport, TransportError, TransportSettings, Trust};
+use crate::transport::{BuildError, Timeouts, Transport, TransportError, TransportSettings, Trust};
 
 // C181
 #[tokio::test]
@@ -70,7 +71,7 @@ async fn empty_authority_file_trusts_no_server_and_a_missing_one_is_an_error() {
     let error = rig_with(settings(&path), ScriptedSource::new([bearer("t")])).get("/x").await.unwrap_err();
     assert!(matches!(error, TransportError::Handshake { .. }), "{error}");
     let missing = settings(&dir.path().join("missing"));
-    let error = Transport::new(missing, ScriptedSource::new([]), Around::system()).unwrap_err();
+    let error = Transport::new(missing, ScriptedSource::new([]), ClientContext::system()).unwrap_err();
     assert!(matches!(error, BuildError::ReadAuthority { .. }), "{error}");
 }
 
@@ -108,4 +109,39 @@ async fn renewed_certificate_is_used_within_a_second_and_a_mismatched_pair_is_no
     assert_eq!(user(), "bob");
     assert!(source.cached().unwrap().generation > first);
     assert_eq!(api.connections().len(), 2, "one per certificate");
+}
+
+// A pod certificate (`credentialBundlePath`) and a cluster trust bundle, as the kubelet mounts and rotates them.
+#[tokio::test]
+async fn pod_certificate_in_one_file_is_followed_when_the_kubelet_rotates_it() {
+    let (old, new) = (Ca::new("old"), Ca::new("new"));
+    let dir = tempfile::tempdir().unwrap();
+    let bundle = |name: &str| old.client(name).issue().credential_bundle_pem();
+    let volume =
+        ProjectedVolume::create(dir.path(), &[("bundle.pem", &bundle("ann")), ("trust.pem", &old.pem())]);
+    let api = ApiServer::start_with(&old, HttpServerBuilder::http1_only);
+    let clock = Arc::new(ManualClock::at(super::support::NOW));
+    let path = volume.path("bundle.pem");
+    let pair = KeyPairFiles { certificate: path.clone(), key: path, files: Arc::new(OsFileSystem) };
+    let read = (Arc::new(pair.read().unwrap()), clock.monotonic());
+    let token = ScriptedSource::new([Credential::anonymous()]);
+    let source = Arc::new(CertificateFiles::new(pair, read, token, Arc::clone(&clock) as Arc<dyn Clock>));
+    let trust = Trust::File(volume.path("trust.pem"));
+    let fixture = rig_with(TransportSettings { trust, ..settings(&api, &old) }, source as Arc<_>);
+    let user = || api.requests().last().unwrap().client.clone().unwrap().common_name;
+    assert_eq!(fixture.read("/version").await.0, 200);
+    assert_eq!(user(), "ann");
+
+    let both = old.pem() + &new.pem();
+    volume.update(&[("bundle.pem", &bundle("bob")), ("trust.pem", &both)]);
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(fixture.read("/version").await.0, 200);
+    assert_eq!(user(), "bob");
+
+    api.present(&new.server().issue());
+    volume.update(&[("bundle.pem", &bundle("cat")), ("trust.pem", &both)]);
+    clock.advance(Duration::from_secs(301));
+    fixture.clock.advance(Duration::from_secs(301));
+    assert_eq!(fixture.read("/version").await.0, 200, "the new authority is trusted");
+    assert_eq!(user(), "cat");
 }

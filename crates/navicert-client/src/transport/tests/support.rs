@@ -9,6 +9,7 @@ use navicert_testkit::{Ca, HttpServer, wait};
 use navicert_types::Clock;
 use navicert_types::clock::ManualClock;
 
+use crate::context::ClientContext;
 use crate::credential::{
     BoxFuture, ClientIdentity, Credential, CredentialError, CredentialSource, Generation, Rejection,
     RequestOrigin, TokenFileError,
@@ -16,7 +17,7 @@ use crate::credential::{
 use crate::kubeconfig::OsFileSystem;
 use crate::metrics::{Metrics, Recorder};
 use crate::transport::{
-    Around, Body, ManualTimer, ResponseBody, Transport, TransportError, TransportSettings, Trust,
+    Body, ManualTimer, ResponseBody, Transport, TransportError, TransportSettings, Trust,
 };
 
 /// A time in 2027, when the test kit's certificates are valid.
@@ -169,13 +170,14 @@ pub(super) fn settings(server: &HttpServer, ca: &Ca) -> TransportSettings {
 pub(super) fn rig_with(settings: TransportSettings, source: Arc<dyn CredentialSource>) -> Fixture {
     let (clock, timer) = (Arc::new(ManualClock::at(NOW)), ManualTimer::default());
     let metrics = Arc::new(Metrics::new());
-    let around = Around {
+    let client_context = ClientContext {
         clock: Arc::clone(&clock) as Arc<dyn Clock>,
         timer: Arc::new(timer.clone()),
         files: Arc::new(OsFileSystem),
         recorder: Arc::clone(&metrics) as Arc<dyn Recorder>,
+        ..ClientContext::system()
     };
-    Fixture { transport: Transport::new(settings, source, around).unwrap(), clock, timer, metrics }
+    Fixture { transport: Transport::new(settings, source, client_context).unwrap(), clock, timer, metrics }
 }
 
 impl Fixture {
