@@ -134,14 +134,14 @@ fn reloader(issuer: &Issuer, ca: &Ca, dir: &Path) -> Arc<AuthnReloader> {
     });
     let path = dir.join("authentication.yaml");
     fs::write(&path, config.to_string()).unwrap();
-    let around = JwksContext {
+    let client_context = JwksContext {
         fetch: Arc::new(HttpFetch::new(ProxyEnvironment::default())),
         clock: Arc::new(SystemClock),
         random: Arc::new(|| 0.5),
         recorder: Arc::new(()),
     };
     let sources = ConfigSources { config: ConfigOrigin::File(path), navicert_config: None, profile: None };
-    Arc::new(AuthnReloader::open(sources, around).unwrap())
+    Arc::new(AuthnReloader::open(sources, client_context).unwrap())
 }
 
 fn proxy(reloader: &AuthnReloader, api: &ApiServer, ca: &Ca) -> Proxy {
@@ -153,7 +153,7 @@ fn proxy(reloader: &AuthnReloader, api: &ApiServer, ca: &Ca) -> Proxy {
     let anonymous = Arc::new(StaticCredential::new(Credential::anonymous()));
     let parts = ProxyParts {
         authenticator: Arc::clone(reloader.authenticator()),
-        upstream: Transport::new(upstream, anonymous, transport::Around::system()).unwrap(),
+        upstream: Transport::new(upstream, anonymous, navicert_client::ClientContext::system()).unwrap(),
         anonymous_upstream: None,
         reviewer: None,
         observer: Arc::new(AuditLog::disabled()),
