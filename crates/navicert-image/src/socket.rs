@@ -11,6 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use navicert_plugin::private_socket::check_peer;
 use zeroize::Zeroizing;
 
 /// Read timeout for a reply; longer than the one-minute limit of a plugin run.
@@ -157,22 +158,6 @@ impl DaemonReply {
         let stderr = String::from_utf8_lossy(stderr).into_owned();
         Some(DaemonReply { code, stdout: Zeroizing::new(stdout.to_vec()), stderr })
     }
-}
-
-/// Checks on both ends that the peer runs as the same user, since a socket in a shared directory could be another user's.
-fn check_peer(stream: &UnixStream) -> io::Result<()> {
-    #[cfg(target_os = "linux")]
-    {
-        let peer = rustix::net::sockopt::socket_peercred(stream)?;
-        if peer.uid != rustix::process::geteuid() {
-            return Err(io::Error::new(
-                io::ErrorKind::PermissionDenied,
-                "the socket belongs to another user",
-            ));
-        }
-    }
-    let _ = stream;
-    Ok(())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ mod endpoint;
 mod sign;
 mod sts;
 mod token;
-mod xml;
+pub(crate) mod xml;
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -171,7 +171,7 @@ pub(crate) fn rejection(
         service,
         status: response.status,
         code,
-        message: redact::terminal(&shown).into_owned(),
+        message: redact::line(&shown).into_owned(),
     }
 }
 

@@ -12,7 +12,7 @@ mod dial;
 mod proxy;
 mod trust;
 mod url;
-mod wire;
+pub(crate) mod wire;
 
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};

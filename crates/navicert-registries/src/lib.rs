@@ -24,6 +24,9 @@ pub mod entry;
 mod error;
 pub mod explain;
 mod form;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod gcp;
 pub mod host;
 pub mod http;

@@ -2,7 +2,7 @@
 //! DTD, no recursion.
 
 /// The text of the first element at this path; `None` if it is missing or the document is malformed.
-pub(super) fn text_at(document: &str, path: &[&str]) -> Option<String> {
+pub(crate) fn text_at(document: &str, path: &[&str]) -> Option<String> {
     let mut open: Vec<&str> = Vec::new();
     let mut text = String::new();
     let mut rest = document;

@@ -16,7 +16,7 @@ const MAX_INTERIM_RESPONSES: usize = 8;
 
 /// Why reading a response failed.
 #[derive(Debug)]
-pub(super) enum WireError {
+pub(crate) enum WireError {
     /// An error of the operating system or TLS.
     Io(io::Error),
     /// The response exceeds its size limit.
@@ -64,7 +64,7 @@ pub(super) fn encode(request: &HttpRequest) -> Option<Secret<Vec<u8>>> {
 }
 
 /// Sends a request and reads the response with a body of at most `max_body_bytes`.
-pub(super) fn exchange(
+pub(crate) fn exchange(
     stream: &mut (impl Read + Write),
     request: &[u8],
     max_body_bytes: usize,
