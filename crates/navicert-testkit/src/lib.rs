@@ -5,7 +5,9 @@
 //!                             ├─ Issuer     (SigningKey ▶ tokens)       TestContext, transcript (the CLI as text)
 //!                             └─ ApiServer  (Watch, Tunnel)             vectors (recorded decisions), Canaries (leaked secrets)
 //!                RawServer (any bytes)                                 FakeExecPlugin (an exec plugin that the test controls)
-//!                ConnectionFlood (ten thousand connections), Load (steady load during faults)
+//!                ConnectionFlood (ten thousand connections), Load (steady load during faults), Victim (a user
+//!                during an attack)
+//!                openid_provider (oidc-provider, dex), FaultProxy (delays and breaks the keys of one)
 //!                cloud (Amazon, Google, Azure: services that issue registry passwords)
 //! ```
 //!
@@ -33,6 +35,7 @@ pub mod cluster;
 pub mod connection_flood;
 mod environment;
 pub mod fake_exec_plugin;
+pub mod fault_proxy;
 pub mod gate;
 pub mod h2load;
 pub mod http_client;
@@ -41,9 +44,11 @@ pub mod image_registry;
 pub mod issuer;
 pub mod jws;
 pub mod load;
+pub mod openid_provider;
 mod platform;
 pub mod process;
 pub mod program;
+mod projected_volume;
 pub mod raw;
 pub mod report;
 pub mod soak;
@@ -54,6 +59,7 @@ pub mod tpm;
 pub mod transcript;
 pub mod tunnel;
 pub mod vectors;
+pub mod victim;
 pub mod wait;
 pub mod watch;
 
@@ -63,6 +69,7 @@ pub use ca::{Ca, Identity, KeyKind};
 pub use canary::Canaries;
 pub use connection_flood::ConnectionFlood;
 pub use fake_exec_plugin::FakeExecPlugin;
+pub use fault_proxy::FaultProxy;
 pub use gate::Gate;
 pub use h2load::H2load;
 pub use http_client::HttpClient;
@@ -72,9 +79,11 @@ pub use issuer::Issuer;
 pub use jws::{Algorithm, SigningKey};
 pub use load::Load;
 pub use program::Program;
+pub use projected_volume::ProjectedVolume;
 pub use raw::{RawClient, RawServer, Step};
 pub use softhsm::SoftHsm;
 pub use tpm::SoftTpm;
 pub use transcript::TestContext;
 pub use tunnel::Tunnel;
+pub use victim::Victim;
 pub use watch::Watch;

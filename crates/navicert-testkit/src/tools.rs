@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use crate::{environment, report};
 
 const WITHOUT_TOOLS: &str = "NAVICERT_WITHOUT_TOOLS";
+/// Where `make peers-tools` puts programs.
+const PEER_TOOLS: &str = "NAVICERT_PEERS_TOOLS";
 
 /// Where administrators' programs are, which an ordinary user's `PATH` does not name.
 const SYSTEM: &str = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin";
@@ -45,6 +47,23 @@ pub fn unpacked(package: &str, file: &str) -> Option<PathBuf> {
 /// If it is missing and nothing may be skipped.
 pub fn client(package: &str, file: &str) -> Option<PathBuf> {
     below_target("clients", package, file)
+}
+
+/// A program that `make peers-tools` builds, in the directory that `NAVICERT_PEERS_TOOLS` names; `None`, reported as skipped, if
+/// it is missing.
+///
+/// # Panics
+/// If it is missing and nothing may be skipped.
+pub fn peer_tool(package: &str, program: &str) -> Option<PathBuf> {
+    if left_out(package) {
+        return None;
+    }
+    let found = environment::variable(PEER_TOOLS).map(|dir| Path::new(&dir).join(program));
+    let found = found.filter(|path| path.is_file());
+    if found.is_none() {
+        report::skipped(package, "it is not built: run `make peers-tools`");
+    }
+    found
 }
 
 /// Debian's kubectl, from the package `kubernetes-client`; `None`, reported as skipped, if it is missing.

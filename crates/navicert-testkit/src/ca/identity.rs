@@ -70,6 +70,11 @@ impl Identity {
         pem("PRIVATE KEY", &self.key)
     }
 
+    /// Key and chain in one PEM text, as the kubelet writes `credentialBundlePath` of a pod certificate.
+    pub fn credential_bundle_pem(&self) -> String {
+        self.key_pem() + &self.chain_pem()
+    }
+
     /// The kind of key.
     pub fn key_kind(&self) -> KeyKind {
         self.kind

@@ -108,6 +108,14 @@ impl HttpServer {
         self.shared.rules().stand(path, Choice::Chosen(Arc::new(choose)));
     }
 
+    /// The same for an answer that is not known at once, such as another server's.
+    pub fn answer_with_future<F>(&self, path: &str, choose: impl Fn(Request) -> F + Send + Sync + 'static)
+    where
+        F: Future<Output = Answer> + Send + 'static,
+    {
+        self.shared.rules().stand(path, Choice::Awaited(Arc::new(move |request| Box::pin(choose(request)))));
+    }
+
     /// Removes all answers that were set: the default answers apply.
     pub fn forget_answers(&self) {
         self.shared.rules().forget();

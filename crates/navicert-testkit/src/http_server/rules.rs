@@ -2,16 +2,21 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use super::record::Request;
 use crate::answer::Answer;
+
+/// An answer that takes time to find.
+pub(super) type PendingAnswer = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
 /// An answer, or how to find one.
 #[derive(Clone)]
 pub(super) enum Choice {
     Fixed(Box<Answer>),
     Chosen(Arc<dyn Fn(&Request) -> Answer + Send + Sync>),
+    Awaited(Arc<dyn Fn(Request) -> PendingAnswer + Send + Sync>),
 }
 
 impl Choice {
@@ -20,10 +25,11 @@ impl Choice {
         matches!(self, Choice::Fixed(answer) if answer.before_body)
     }
 
-    pub(super) fn answer(&self, request: &Request) -> Answer {
+    pub(super) async fn answer(&self, request: Request) -> Answer {
         match self {
             Choice::Fixed(answer) => (**answer).clone(),
-            Choice::Chosen(choose) => choose(request),
+            Choice::Chosen(choose) => choose(&request),
+            Choice::Awaited(choose) => choose(request).await,
         }
     }
 }
@@ -96,7 +102,7 @@ mod tests {
         rules.once("/api/v1", fixed(501));
         let mut status = |path: &str| match rules.choose(path) {
             Choice::Fixed(answer) => answer.status.as_u16(),
-            Choice::Chosen(_) => 0,
+            Choice::Chosen(_) | Choice::Awaited(_) => 0,
         };
         assert_eq!(status("/api/v1"), 500);
         assert_eq!(status("/other"), 404);

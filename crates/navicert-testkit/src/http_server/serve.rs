@@ -19,6 +19,12 @@ use crate::tunnel::Tunnel;
 
 type HyperRequest = http::Request<Incoming>;
 
+/// Limits of kube-apiserver: 1 MiB, and what Go adds to it for each protocol. It has no limit on the number of headers;
+/// hyper allocates room for this many.
+const MAX_HEADER_BYTES: usize = (1 << 20) + 4096;
+const MAX_HEADER_LIST_BYTES: u32 = (1 << 20) + 320;
+const MAX_HTTP1_HEADERS: usize = 2_000;
+
 pub(super) async fn http1<S>(stream: S, line: Line, shared: Arc<Shared>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -26,6 +32,8 @@ where
     let service = service_fn(move |request| handle(request, line.clone(), Arc::clone(&shared)));
     // A failed connection appears in the log as closed; no other report is needed.
     let _ = hyper::server::conn::http1::Builder::new()
+        .max_headers(MAX_HTTP1_HEADERS)
+        .max_buf_size(MAX_HEADER_BYTES)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades()
         .await;
@@ -37,6 +45,7 @@ where
 {
     let service = service_fn(move |request| handle(request, line.clone(), Arc::clone(&shared)));
     let _ = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
+        .max_header_list_size(MAX_HEADER_LIST_BYTES)
         .serve_connection(TokioIo::new(stream), service)
         .await;
 }
@@ -53,7 +62,7 @@ async fn handle(
     } else {
         read_body(request.body_mut(), &shared, index).await;
     }
-    let answer = choice.answer(&shared.request(index));
+    let answer = choice.answer(shared.request(index)).await;
     if let Some(gate) = &answer.gate {
         gate.pass().await;
     }

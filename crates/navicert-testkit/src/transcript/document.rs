@@ -118,6 +118,8 @@ impl Info {
             } else if let Some(mode) = word.strip_prefix("mode=") {
                 info.mode =
                     Some(u32::from_str_radix(mode, 8).map_err(|_| format!("`{mode}` is no file mode"))?);
+            } else if info.console && word.starts_with("enter=") {
+                // What a reader types at a prompt; a transcript has no terminal, and its test answers otherwise.
             } else if info.console {
                 return Err(format!("`{word}` means nothing behind `console`"));
             }

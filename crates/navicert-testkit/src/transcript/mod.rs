@@ -30,6 +30,7 @@
 //! * Standard output comes first, then `[stderr]` and standard error if there is any, then `[exit N]` if N is not 0
 //!   (`[signal N]` if a signal ended it), `[no newline]` after a stream that does not end in one.
 //! * In a `console merged` fence both streams share one pipe, as on a terminal.
+//! * `console enter=TEXT` says what a reader types at a prompt, for `scripts/test-quickstarts`; a transcript has no terminal.
 //! * A line `...` matches any number of lines.
 //! * A `console skip="reason"` fence is not run.
 //!
@@ -86,6 +87,25 @@ pub fn check_directory(directory: &Path, context: impl Fn() -> TestContext) {
     let reports: Vec<String> =
         files.iter().filter_map(|path| check(path, &context(), overwriting()).err()).collect();
     assert!(reports.is_empty(), "{}", reports.join("\n"));
+}
+
+/// Compares a generated file, such as a page of reference, with what is generated now; `NAVICERT_TRANSCRIPTS=overwrite`
+/// writes it.
+///
+/// # Panics
+/// If the file has another text or cannot be read, with a diff.
+pub fn check_generated(path: &Path, text: &str) {
+    let name = path.display();
+    if overwriting() {
+        return std::fs::write(path, text).unwrap_or_else(|error| panic!("cannot write {name}: {error}"));
+    }
+    let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+    let found = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("cannot read {name}: {error}"));
+    assert!(
+        found == text,
+        "{name} is not what is generated now; run again with NAVICERT_TRANSCRIPTS=overwrite\n{}",
+        compare::difference(&lines(&found), &lines(text))
+    );
 }
 
 fn overwriting() -> bool {
