@@ -3,6 +3,8 @@
 //! A separate thread writes the lines, so that a slow disk does not delay requests. If it cannot keep up, lines are
 //! dropped and counted instead of using unbounded memory.
 
+mod reason;
+
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -18,7 +20,10 @@ use navicert_types::Clock;
 use serde::Serialize;
 
 use crate::metrics::{Collector, Exposition};
+use crate::trace_context::TraceParent;
 use crate::user_ref::UserRef;
+
+pub use reason::Reason;
 
 /// Maximum size of lines waiting to be written.
 const MAX_PENDING_BYTES: usize = 16 << 20;
@@ -27,13 +32,13 @@ const MAX_PENDING_BYTES: usize = 16 << 20;
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AuditEvent<'e> {
-    /// Kind of request: `tokenreview`, `auth` or `request`.
-    pub event: &'static str,
+    /// What was decided on.
+    pub event: EventKind,
     /// The decision.
     pub decision: Decision,
-    /// Why, from a closed set; absent for allowed requests.
+    /// Why; absent for allowed requests.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<&'e str>,
+    pub reason: Option<Reason>,
     /// The authenticated user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<UserRef<'e>>,
@@ -54,6 +59,9 @@ pub struct AuditEvent<'e> {
     /// The `Audit-ID` of the request, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audit_id: Option<&'e str>,
+    /// The trace that the request belongs to, if its `traceparent` is valid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<TraceParent>,
     /// HTTP method.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<&'e str>,
@@ -64,6 +72,32 @@ pub struct AuditEvent<'e> {
     pub code: u16,
     /// Duration in microseconds.
     pub took_micros: u64,
+}
+
+/// What a decision is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EventKind {
+    /// A token review by the webhook.
+    TokenReview,
+    /// A request to the webhook's `/auth`.
+    Auth,
+    /// A request to the proxy, or one to the webhook that is neither of the above.
+    Request,
+    /// A running response or tunnel of the proxy, which ended early.
+    Stream,
+}
+
+impl EventKind {
+    /// The name in logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            EventKind::TokenReview => "tokenreview",
+            EventKind::Auth => "auth",
+            EventKind::Request => "request",
+            EventKind::Stream => "stream",
+        }
+    }
 }
 
 /// A decision.
@@ -85,7 +119,15 @@ pub struct AuditLog(Option<Arc<LogHandle>>);
 struct LogHandle {
     shared: Arc<Shared>,
     clock: Arc<dyn Clock>,
-    writer: Mutex<Option<JoinHandle<()>>>,
+    writer: Mutex<Writer>,
+}
+
+/// The thread that writes.
+enum Writer {
+    /// Not started yet: the opened destination, and how to open it again.
+    Opened(Box<dyn Write + Send>, AuditTarget),
+    Started(JoinHandle<()>),
+    Ended,
 }
 
 struct Shared {
@@ -132,7 +174,8 @@ impl AuditLog {
         AuditLog(None)
     }
 
-    /// Opens the log and starts its writer.
+    /// Opens the log. Events wait until [`AuditLog::start`] or [`AuditLog::close`], so that a server can confine itself
+    /// before the writer's thread exists.
     ///
     /// # Errors
     /// The destination cannot be opened.
@@ -146,11 +189,29 @@ impl AuditLog {
             written: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
         });
-        let for_writer = Arc::clone(&shared);
-        let writer = thread::Builder::new()
-            .name("audit".to_owned())
-            .spawn(move || for_writer.write_all(out, &target))?;
-        Ok(AuditLog(Some(Arc::new(LogHandle { shared, clock, writer: Mutex::new(Some(writer)) }))))
+        let writer = Mutex::new(Writer::Opened(out, target));
+        Ok(AuditLog(Some(Arc::new(LogHandle { shared, clock, writer }))))
+    }
+
+    /// Starts the writer's thread, unless it has started.
+    ///
+    /// # Errors
+    /// The thread cannot be created.
+    pub fn start(&self) -> io::Result<()> {
+        let Some(log) = &self.0 else { return Ok(()) };
+        let mut writer = log.writer();
+        let (out, target) = match mem::replace(&mut *writer, Writer::Ended) {
+            Writer::Opened(out, target) => (out, target),
+            other => {
+                *writer = other;
+                return Ok(());
+            }
+        };
+        let shared = Arc::clone(&log.shared);
+        let thread =
+            thread::Builder::new().name("audit".to_owned()).spawn(move || shared.write_all(out, &target))?;
+        *writer = Writer::Started(thread);
+        Ok(())
     }
 
     /// Whether events are written. Skip collecting details of an event otherwise.
@@ -179,6 +240,13 @@ impl AuditLog {
         drop(pending);
         if is_first {
             log.shared.wake_writer.notify_one();
+        }
+    }
+
+    /// Writes pending lines and closes the log. Later events are lost.
+    pub fn close(&self) {
+        if let Some(log) = &self.0 {
+            log.close();
         }
     }
 
@@ -237,15 +305,30 @@ impl Shared {
     }
 }
 
+impl LogHandle {
+    fn close(&self) {
+        self.shared.is_shutting_down.store(true, Ordering::Release);
+        self.shared.wake_writer.notify_one();
+        let writer = mem::replace(&mut *self.writer(), Writer::Ended);
+        match writer {
+            Writer::Started(thread) => {
+                let _ = thread.join();
+            }
+            // What has been recorded is written now, and that is all.
+            Writer::Opened(out, target) => self.shared.write_all(out, &target),
+            Writer::Ended => {}
+        }
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Writes pending lines before the process ends.
 impl Drop for LogHandle {
     fn drop(&mut self) {
-        self.shared.is_shutting_down.store(true, Ordering::Release);
-        self.shared.wake_writer.notify_one();
-        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(writer) = writer {
-            let _ = writer.join();
-        }
+        self.close();
     }
 }
 
@@ -269,14 +352,15 @@ impl fmt::Debug for AuditLog {
 mod tests {
     use std::fs;
 
+    use navicert_authn::outcome::RefusalClass;
     use navicert_testkit::wait;
     use navicert_types::clock::ManualClock;
 
     use super::*;
 
-    fn event(reason: &str) -> AuditEvent<'_> {
+    fn event(reason: Reason) -> AuditEvent<'static> {
         AuditEvent {
-            event: "tokenreview",
+            event: EventKind::TokenReview,
             decision: Decision::Deny,
             reason: Some(reason),
             user: None,
@@ -286,6 +370,7 @@ mod tests {
             source: Some(IpAddr::from([127, 0, 0, 1])),
             caller: Some("kube-apiserver\u{1b}[2J\n"),
             audit_id: None,
+            traceparent: None,
             method: None,
             path: None,
             code: 200,
@@ -298,8 +383,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("audit.log");
         let audit = AuditLog::open(AuditTarget::from_path(&path), Arc::new(ManualClock::at(1_000))).unwrap();
-        for reason in ["expired", "signature"] {
-            audit.record(&event(reason));
+        for class in [RefusalClass::Expired, RefusalClass::Signature] {
+            audit.record(&event(Reason::Refused(class)));
         }
         drop(audit);
         let text = fs::read_to_string(&path).unwrap();
@@ -317,7 +402,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (path, moved) = (dir.path().join("audit.log"), dir.path().join("audit.log.1"));
         let audit = AuditLog::open(AuditTarget::from_path(&path), Arc::new(ManualClock::at(0))).unwrap();
-        audit.record(&event("expired"));
+        audit.start().unwrap();
+        audit.record(&event(Reason::Refused(RefusalClass::Expired)));
         fs::rename(&path, &moved).unwrap();
         audit.reopen();
         let made = async {
@@ -326,7 +412,7 @@ mod tests {
             }
         };
         wait::blocking(wait::within("a new file", made));
-        audit.record(&event("signature"));
+        audit.record(&event(Reason::Refused(RefusalClass::Signature)));
         drop(audit);
         assert!(fs::read_to_string(&path).unwrap().contains("signature"));
     }

@@ -3,15 +3,19 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use navicert_authn::ReloadableAuthenticator;
 use navicert_authn::config::{AuthnReloader, ReloadOutcome};
 use navicert_authn::jwks::{JwksRefresher, KeySource as _};
+use navicert_authn::{Deadlines, ReloadableAuthenticator};
 use navicert_client::transport::Timer;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::watch::Watcher;
+
+/// How often the revocation list is read if no change is notified.
+const REVOCATION_POLL_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Background tasks; aborted when dropped.
 ///
@@ -28,22 +32,34 @@ use crate::watch::Watcher;
 /// ```
 #[derive(Debug)]
 pub struct BackgroundTasks {
-    tasks: [JoinHandle<()>; 2],
-    reload_requested: Arc<Notify>,
+    tasks: [JoinHandle<()>; 4],
+    reload_requested: [Arc<Notify>; 2],
 }
 
 impl BackgroundTasks {
     /// Starts the tasks on the current runtime.
     pub fn start(reloader: Arc<AuthnReloader>, timer: Arc<dyn Timer>) -> Self {
-        let reload_requested = Arc::new(Notify::new());
-        let keys = tokio::spawn(refresh_keys(Arc::clone(reloader.authenticator()), Arc::clone(&timer)));
-        let files = tokio::spawn(reload_configuration(reloader, timer, Arc::clone(&reload_requested)));
-        BackgroundTasks { tasks: [keys, files], reload_requested }
+        let reload_requested: [Arc<Notify>; 2] = Default::default();
+        let [list_requested, files_requested] = reload_requested.clone();
+        let authenticator = Arc::clone(reloader.authenticator());
+        authenticator.set_driven();
+        let keys = tokio::spawn(refresh_keys(Arc::clone(&authenticator), Arc::clone(&timer)));
+        let waits = {
+            let timer = Arc::clone(&timer);
+            tokio::spawn(async move { expire(authenticator.deadlines(), &*timer).await })
+        };
+        // A task of its own: a revocation waits for no issuer and for no other file.
+        let list = reload_revocations(Arc::clone(&reloader), Arc::clone(&timer), list_requested);
+        let list = tokio::spawn(list);
+        let files = tokio::spawn(reload_configuration(reloader, timer, files_requested));
+        BackgroundTasks { tasks: [keys, waits, list, files], reload_requested }
     }
 
     /// Checks the files now, for example after SIGHUP.
     pub fn reload_now(&self) {
-        self.reload_requested.notify_one();
+        for requested in &self.reload_requested {
+            requested.notify_one();
+        }
     }
 }
 
@@ -104,7 +120,28 @@ impl Drop for RefreshTasks {
     }
 }
 
+/// Wakes requests whose deadline has passed.
+async fn expire(deadlines: &Deadlines, timer: &dyn Timer) {
+    loop {
+        match deadlines.expire() {
+            Some(next) => tokio::select! {
+                () = timer.sleep(next) => {}
+                () = deadlines.changed() => {}
+            },
+            None => deadlines.changed().await,
+        }
+    }
+}
+
 async fn run_refresher(refresher: Arc<JwksRefresher>, timer: Arc<dyn Timer>) {
+    let _driver = refresher.attach_driver();
+    tokio::select! {
+        () = refresh_and_log(&refresher, &*timer) => {}
+        () = expire(refresher.deadlines(), &*timer) => {}
+    }
+}
+
+async fn refresh_and_log(refresher: &JwksRefresher, timer: &dyn Timer) {
     let (mut logged, mut known) = (None, refresher.version());
     loop {
         let pause = refresher.run_due().await;
@@ -155,18 +192,68 @@ fn report_ignored_settings(reloader: &AuthnReloader, logged: &mut Vec<String>) {
     }
 }
 
+/// Logs which issuer a new configuration waits for.
+fn report_waiting(reloader: &AuthnReloader, logged: &mut Option<String>) {
+    let waiting = reloader.waiting_for();
+    if waiting != *logged
+        && let Some(why) = &waiting
+    {
+        tracing::warn!(
+            event = "configuration_reload_waiting",
+            why,
+            "new configuration waits for an issuer, previous configuration stays in use"
+        );
+    }
+    *logged = waiting;
+}
+
+/// Reads the revocation list whenever it changes.
+async fn reload_revocations(
+    reloader: Arc<AuthnReloader>,
+    timer: Arc<dyn Timer>,
+    reload_requested: Arc<Notify>,
+) {
+    let mut watcher = Watcher::start();
+    loop {
+        if let Some(path) = reloader.revocation_list() {
+            // Watch first: later changes then wake this task.
+            watcher.watch(&[path]);
+        }
+        match reloader.check_revocations() {
+            ReloadOutcome::Unchanged | ReloadOutcome::Waiting => {}
+            ReloadOutcome::Applied => tracing::info!(
+                event = "revocation_list_reloaded",
+                entries = reloader.authenticator().revocations().current().len(),
+                "reloaded revocation list"
+            ),
+            ReloadOutcome::Refused(why) => tracing::error!(
+                event = "revocation_list_reload_failed",
+                error = why,
+                "failed to reload revocation list, previous list stays in use"
+            ),
+        }
+        tokio::select! {
+            () = watcher.changed() => {}
+            () = reload_requested.notified() => {}
+            () = reloader.revocation_list_moved() => {}
+            () = timer.sleep(REVOCATION_POLL_INTERVAL) => {}
+        }
+    }
+}
+
 async fn reload_configuration(
     reloader: Arc<AuthnReloader>,
     timer: Arc<dyn Timer>,
     reload_requested: Arc<Notify>,
 ) {
     let mut watcher = Watcher::start();
-    let mut ignored = Vec::new();
+    let (mut ignored, mut waiting) = (Vec::new(), None);
     loop {
         report_ignored_settings(&reloader, &mut ignored);
         // Watch first: later changes then wake this task.
         watcher.watch(&reloader.watched().await);
-        let checked = reloader.check().await;
+        let checked = reloader.check_configuration().await;
+        report_waiting(&reloader, &mut waiting);
         match &checked.reload {
             ReloadOutcome::Unchanged | ReloadOutcome::Waiting => {}
             ReloadOutcome::Applied => {

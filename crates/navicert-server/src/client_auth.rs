@@ -14,6 +14,7 @@ use http::request::Parts;
 use navicert_types::{Secret, error_chain};
 
 use crate::bearer;
+use crate::confinement;
 use crate::listener::Peer;
 use crate::problem::Problem;
 use crate::reload::Reloadable;
@@ -73,7 +74,7 @@ pub struct TokenFile {
 #[derive(Debug, thiserror::Error)]
 pub enum TokenFileError {
     /// The file cannot be read.
-    #[error("failed to read bearer token file `{}`", path.display())]
+    #[error("failed to read bearer token file `{}`{}", path.display(), confinement::read_hint(path))]
     Read {
         /// Path of the file.
         path: PathBuf,

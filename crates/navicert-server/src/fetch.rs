@@ -16,10 +16,10 @@ use http::{HeaderValue, Request, Response, Uri};
 use http_body_util::BodyExt as _;
 use navicert_authn::config::Egress;
 use navicert_authn::jwks::{BoxFuture, Fetch, FetchError, FetchRequest, FetchResponse, FetchStage};
+use navicert_client::ClientContext;
 use navicert_client::credential::{Credential, StaticCredential};
 use navicert_client::transport::{
-    Around, Body, ProxyChoice, ProxyEnvironment, ResponseBody, Transport, TransportError, TransportSettings,
-    Trust,
+    Body, ProxyChoice, ProxyEnvironment, ResponseBody, Transport, TransportError, TransportSettings, Trust,
 };
 
 /// Maximum number of cached transports; tokens choose the addresses of distributed claims.
@@ -43,7 +43,7 @@ const MAX_BODY_BYTES: usize = 64 << 20;
 pub struct HttpFetch {
     proxies: ProxyEnvironment,
     egress: HashMap<Egress, ProxyChoice>,
-    around: Around,
+    client_context: ClientContext,
     transports: Mutex<HashMap<TransportKey, Transport>>,
 }
 
@@ -59,12 +59,12 @@ struct TransportKey {
 impl HttpFetch {
     /// Uses the proxies of the environment, and the system's root certificates, files and clock.
     pub fn new(proxies: ProxyEnvironment) -> Self {
-        HttpFetch::with(proxies, Around::system())
+        HttpFetch::with(proxies, ClientContext::system())
     }
 
     /// Uses another clock or timer.
-    pub fn with(proxies: ProxyEnvironment, around: Around) -> Self {
-        HttpFetch { proxies, egress: HashMap::new(), around, transports: Mutex::default() }
+    pub fn with(proxies: ProxyEnvironment, client_context: ClientContext) -> Self {
+        HttpFetch { proxies, egress: HashMap::new(), client_context, transports: Mutex::default() }
     }
 
     /// Routes requests of issuers with this `egressSelectorType` through this proxy.
@@ -168,7 +168,7 @@ impl HttpFetch {
             ..TransportSettings::new(&key.origin)
         };
         let source = Arc::new(StaticCredential::new(Credential::anonymous()));
-        let line = Transport::new(settings, source, self.around.clone()).map_err(|error| {
+        let line = Transport::new(settings, source, self.client_context.clone()).map_err(|error| {
             failed(FetchStage::Address, format!("failed to create a transport for `{}`", key.origin), error)
         })?;
         if lines.len() >= MAX_TRANSPORTS
@@ -185,7 +185,7 @@ impl Fetch for HttpFetch {
     fn get<'f>(&'f self, request: FetchRequest<'f>) -> BoxFuture<'f, Result<FetchResponse, FetchError>> {
         Box::pin(async move {
             let limit = request.limits.time;
-            let late = self.around.timer.sleep(limit);
+            let late = self.client_context.timer.sleep(limit);
             tokio::select! {
                 biased;
                 outcome = self.fetch(request) => outcome,

@@ -137,7 +137,8 @@ impl Check for IssuersCheck {
     }
 }
 
-/// Notes when the configuration files are invalid and the previous configuration is in use. Never fails readiness.
+/// Notes when the configuration files are invalid, or wait for an issuer, and the previous configuration is in use. Never fails
+/// readiness.
 #[derive(Debug)]
 pub struct ConfigurationCheck(pub Arc<AuthnReloader>);
 
@@ -151,8 +152,11 @@ impl Check for ConfigurationCheck {
     }
 
     fn note(&self) -> Option<String> {
-        let why = self.0.problem()?;
-        Some(format!("configuration files are invalid, previous configuration in use: {why}"))
+        if let Some(why) = self.0.problem() {
+            return Some(format!("configuration files are invalid, previous configuration in use: {why}"));
+        }
+        let why = self.0.waiting_for()?;
+        Some(format!("new configuration waits, previous configuration in use: {why}"))
     }
 }
 

@@ -2,11 +2,11 @@
 //! signing keys. Token verification itself is in `navicert-authn`.
 //!
 //! ```text
-//! listener ──▶ limits ──▶ forward ──▶ navicert-client's transport ──▶ API server
-//! (TLS, HTTP)     │       (headers, streams, upgrades)
-//!                 │          ▲ Identify: authentication step of the proxy or the gateway
-//!                 │       gateway (one user's own commands)
-//!                 └─────▶ webhook ──▶ navicert_authn::ReloadableAuthenticator
+//! listener ──▶ forward ──▶ navicert-client's transport ──▶ API server
+//! (TLS, HTTP)  │  (headers, streams, upgrades; a seat of the user's share: fairness)
+//!              │     ▲ Identify: authentication step of the proxy or the gateway
+//!              │  gateway (one user's own commands)
+//!              └─▶ webhook ──▶ navicert_authn::ReloadableAuthenticator
 //!
 //! serving: start, drain and shutdown of one server, with health, metrics, audit and TLS reload
 //!
@@ -20,21 +20,29 @@ pub mod audit;
 pub mod background_tasks;
 pub mod bearer;
 pub mod client_auth;
+pub mod confinement;
 pub mod descriptors;
+pub mod fairness;
 pub mod fetch;
 pub mod forward;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod gateway;
 pub mod health;
 pub mod limits;
 pub mod listener;
+pub mod memory;
 pub mod metrics;
 pub mod problem;
 pub mod proxy;
 pub mod reload;
+pub mod request_info;
 pub mod serving;
 pub mod settings;
 pub mod tls;
 pub mod token_review_client;
+pub mod trace_context;
 pub mod user_ref;
 pub mod watch;
 pub mod webhook;

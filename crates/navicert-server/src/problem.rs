@@ -4,10 +4,12 @@
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
+use navicert_authn::outcome::RefusalClass;
 use navicert_client::transport::TransportError;
 use navicert_types::error_chain;
 use serde_json::json;
 
+use crate::audit::Reason;
 use crate::forward::ReplyBody;
 use crate::listener::CloseConnection;
 
@@ -42,6 +44,9 @@ pub enum Problem {
     /// The in-flight limit is reached.
     #[error("too many requests, please try again later")]
     TooManyRequests,
+    /// The user has too many connections.
+    #[error("too many connections of this user, please try again later")]
+    TooManyConnections,
     /// The API server is unreachable, or the connection to it failed.
     #[error("failed to reach the API server{}", Detail(.0))]
     UpstreamUnreachable(Option<String>),
@@ -54,6 +59,9 @@ pub enum Problem {
     /// The API server's response must not be forwarded.
     #[error("{0}")]
     BadUpstreamResponse(&'static str),
+    /// The proxy's account may not impersonate the user. The text names the missing RBAC rule.
+    #[error("{0}")]
+    MissingPermission(String),
 }
 
 struct Detail<'a>(&'a Option<String>);
@@ -92,15 +100,37 @@ impl Problem {
             Problem::BodyTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge"),
             Problem::BodyTimeout => (StatusCode::REQUEST_TIMEOUT, "Timeout"),
             Problem::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable"),
-            Problem::TooManyRequests => (StatusCode::TOO_MANY_REQUESTS, "TooManyRequests"),
+            Problem::TooManyRequests | Problem::TooManyConnections => {
+                (StatusCode::TOO_MANY_REQUESTS, "TooManyRequests")
+            }
             Problem::UpstreamUnreachable(_)
             | Problem::NoUpstreamCredentials(_)
-            | Problem::BadUpstreamResponse(_) => (StatusCode::BAD_GATEWAY, "BadGateway"),
+            | Problem::BadUpstreamResponse(_)
+            | Problem::MissingPermission(_) => (StatusCode::BAD_GATEWAY, "BadGateway"),
             Problem::UpstreamTimeout(_) => (StatusCode::GATEWAY_TIMEOUT, "Timeout"),
         }
     }
 
-    /// The HTTP response. Closes the connection of clients that are unauthenticated or send invalid requests.
+    /// The reason for the audit log. Of the servers that write one, only impersonation is forbidden.
+    pub fn reason(&self) -> Reason {
+        match self {
+            Problem::Malformed(_) | Problem::BodyTooLarge => Reason::Request,
+            Problem::Unauthorized => Reason::NoCredentials,
+            Problem::Forbidden(_) => Reason::Impersonation,
+            Problem::NotFound => Reason::Path,
+            Problem::MethodNotAllowed => Reason::Method,
+            Problem::BodyTimeout => Reason::Timeout,
+            Problem::Unavailable => Reason::Refused(RefusalClass::NotReady),
+            Problem::TooManyRequests | Problem::TooManyConnections => Reason::TooManyRequests,
+            Problem::UpstreamUnreachable(_)
+            | Problem::UpstreamTimeout(_)
+            | Problem::NoUpstreamCredentials(_)
+            | Problem::BadUpstreamResponse(_) => Reason::Upstream,
+            Problem::MissingPermission(_) => Reason::UpstreamPermissions,
+        }
+    }
+
+    /// The HTTP response, with the [`Reason`] as an extension. Closes the connection of clients that are unauthenticated or send invalid requests.
     // S274
     pub fn response(&self) -> Response<ReplyBody> {
         let (code, reason) = self.code();
@@ -110,6 +140,7 @@ impl Problem {
         });
         let mut response = Response::new(ReplyBody::full(Bytes::from(status.to_string())));
         *response.status_mut() = code;
+        response.extensions_mut().insert(self.reason());
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         match self {
@@ -122,6 +153,10 @@ impl Problem {
             }
             Problem::TooManyRequests => {
                 headers.insert(http::header::RETRY_AFTER, HeaderValue::from_static("1"));
+            }
+            Problem::TooManyConnections => {
+                headers.insert(http::header::RETRY_AFTER, HeaderValue::from_static("1"));
+                response.extensions_mut().insert(CloseConnection);
             }
             _ => {}
         }

@@ -108,8 +108,8 @@ pub struct Server<H> {
 }
 
 impl ServerRuntime {
-    /// Serves until `stop` completes, then drains in-flight requests within the grace period. Probes are answered
-    /// until the end.
+    /// Serves until `stop` completes, then drains in-flight requests within the grace period; watches end early in it.
+    /// Probes are answered until the end. Drop the future to end at once.
     ///
     /// # Errors
     /// A socket cannot be registered with the runtime.
@@ -127,16 +127,20 @@ impl ServerRuntime {
         }
         self.metrics.register(Arc::clone(&metrics) as _);
         let socket = Socket { listener: bound.listener, security, limits, metrics };
-        let mut serving = tokio::spawn(listener::serve(socket, handler, ended));
+        let mut serving = tokio::spawn(listener::serve(socket, Arc::clone(&handler), ended));
         tokio::select! {
             // Only on an I/O error: the listener does not stop by itself.
             outcome = &mut serving => return outcome.unwrap_or(Ok(())),
             () = stop => {}
         }
-        tracing::info!(event = "shutdown_started", "shutting down, draining in-flight requests");
+        tracing::info!(
+            event = "shutdown_started",
+            "shutting down, draining in-flight requests; a second SIGTERM or SIGINT ends the server at once"
+        );
         self.health.begin_shutdown();
         self.timer.sleep(self.shutdown.delay).await;
         end.send_replace(true);
+        handler.begin_drain(self.shutdown.grace);
         tokio::select! {
             outcome = &mut serving => {
                 tracing::info!(event = "shutdown_completed", "shut down, all requests finished");

@@ -8,9 +8,11 @@ use navicert_types::Diagnostics;
 use navicert_types::decode::{Decode, DecodeMode, Decoder, Fields};
 use navicert_types::tree::Node;
 
+use crate::confinement::ConfinementSettings;
 use crate::health::RequiredIssuers;
 use crate::limits::ServerLimits;
 use crate::proxy;
+use crate::proxy::identity_headers::IdentityLimit;
 use crate::serving::ShutdownTiming;
 use crate::webhook;
 
@@ -41,6 +43,8 @@ pub struct ServerSettings {
     pub shutdown_delay: Option<Duration>,
     /// How long to wait for in-flight requests after that.
     pub shutdown_grace: Option<Duration>,
+    /// Confinement of the process.
+    pub confinement: ConfinementSettings,
     /// Settings of the webhook.
     pub webhook: webhook::WebhookSettings,
     /// Settings of the proxy.
@@ -53,9 +57,12 @@ pub struct LimitSettings {
     connections: Option<u32>,
     requests: Option<u32>,
     header_bytes: Option<u32>,
+    unauthenticated_header_bytes: Option<u32>,
+    unfinished_bytes: Option<u32>,
     header_lines: Option<u32>,
     handshake: Option<Duration>,
     header_time: Option<Duration>,
+    body_time: Option<Duration>,
     http2_streams: Option<u32>,
 }
 
@@ -104,17 +111,26 @@ impl LimitSettings {
             connections: number(self.connections, default.connections),
             requests: number(self.requests, default.requests),
             header_bytes: number(self.header_bytes, default.header_bytes),
+            unauthenticated_header_bytes: number(
+                self.unauthenticated_header_bytes,
+                default.unauthenticated_header_bytes,
+            ),
+            unfinished_bytes: number(self.unfinished_bytes, default.unfinished_bytes),
             header_lines: number(self.header_lines, default.header_lines),
             handshake_timeout: self.handshake.unwrap_or(default.handshake_timeout),
             header_timeout: self.header_time.unwrap_or(default.header_timeout),
+            body_timeout: self.body_time.unwrap_or(default.body_timeout),
             http2_streams: self.http2_streams.unwrap_or(default.http2_streams),
         }
     }
 }
 
+/// What kube-apiserver accepts of headers in a request.
+const MAX_API_SERVER_HEADER_BYTES: usize = 1 << 20;
+
 impl Decode for ServerSettings {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
-        decoder.object(node, |fields| ServerSettings {
+        let settings = decoder.object(node, |fields| ServerSettings {
             listen: fields.optional::<ListenAddress>("listen").and_then(|address| address.0),
             health_listen: fields.optional::<ListenAddress>("healthListen").and_then(|address| address.0),
             ready_issuers: fields.default("readyIssuers"),
@@ -127,9 +143,18 @@ impl Decode for ServerSettings {
             limits: fields.default("limits"),
             shutdown_delay: duration(fields, "shutdownDelay"),
             shutdown_grace: duration(fields, "shutdownGrace"),
+            confinement: fields.default("confinement"),
             webhook: fields.default("webhook"),
             proxy: fields.default("proxy"),
-        })
+        })?;
+        let header_bytes = settings.limits.apply_to(ServerLimits::for_proxy()).header_bytes;
+        let identity = settings.proxy.max_identity;
+        let is_too_much = header_bytes.saturating_add(identity.bytes()) > MAX_API_SERVER_HEADER_BYTES;
+        if is_too_much && identity > IdentityLimit::default() {
+            let why = "`limits.headerBytes` and `proxy.maxIdentityBytes` together exceed 1 MiB, which API servers reject";
+            decoder.report_invalid_value(node, why);
+        }
+        Some(settings)
     }
 }
 
@@ -139,9 +164,12 @@ impl Decode for LimitSettings {
             connections: number(fields, "connections"),
             requests: number(fields, "requests"),
             header_bytes: number(fields, "headerBytes"),
+            unauthenticated_header_bytes: number(fields, "unauthenticatedHeaderBytes"),
+            unfinished_bytes: number(fields, "unfinishedBytes"),
             header_lines: number(fields, "headerLines"),
             handshake: positive_duration(fields, "handshake"),
             header_time: positive_duration(fields, "headerTime"),
+            body_time: positive_duration(fields, "bodyTime"),
             http2_streams: number(fields, "http2Streams"),
         })
     }

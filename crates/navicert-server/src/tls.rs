@@ -15,6 +15,7 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 use zeroize::Zeroizing;
 
+use crate::confinement;
 use crate::health::Check;
 use crate::listener::Security;
 use crate::metrics::{Collector, Exposition};
@@ -35,7 +36,7 @@ pub struct TlsFiles {
 #[non_exhaustive]
 pub enum TlsError {
     /// A file cannot be read.
-    #[error("failed to read TLS file `{}`", path.display())]
+    #[error("failed to read TLS file `{}`{}", path.display(), confinement::read_hint(path))]
     Read {
         /// Path of the file.
         path: PathBuf,
@@ -90,7 +91,8 @@ struct TlsState {
 
 #[derive(Clone, Default, PartialEq, Eq)]
 struct FileContents {
-    certificate: Vec<u8>,
+    /// May contain the key as well.
+    certificate: Zeroizing<Vec<u8>>,
     key: Zeroizing<Vec<u8>>,
     client_authority: Option<Vec<u8>>,
 }
@@ -169,9 +171,15 @@ impl FileContents {
         let read = |path: &Path| {
             std::fs::read(path).map_err(|source| TlsError::Read { path: path.to_owned(), source })
         };
+        let certificate = Zeroizing::new(read(&files.certificate)?);
+        // One file with both is read once, so that both are of the same version.
+        let key = match files.certificate == files.key {
+            true => certificate.clone(),
+            false => Zeroizing::new(read(&files.key)?),
+        };
         Ok(FileContents {
-            certificate: read(&files.certificate)?,
-            key: Zeroizing::new(read(&files.key)?),
+            certificate,
+            key,
             client_authority: files.client_authority.as_deref().map(read).transpose()?,
         })
     }

@@ -20,7 +20,14 @@ pub struct UserRef<'w> {
     pub extra: &'w BTreeMap<String, Vec<String>>,
 }
 
+static NO_EXTRA: BTreeMap<String, Vec<String>> = BTreeMap::new();
+
 impl<'w> UserRef<'w> {
+    /// The user name alone.
+    pub fn without_attributes(self) -> Self {
+        UserRef { username: self.username, uid: "", groups: &[], extra: &NO_EXTRA }
+    }
+
     /// The `jti` of the user's token, if it had one. Only for headers and hashes; logs must not contain it.
     // S138
     pub fn jti(&self) -> Option<&'w str> {
@@ -67,9 +74,11 @@ impl Serialize for LoggedExtra<'_> {
 /// The anonymous user.
 // S57
 pub(crate) fn anonymous() -> UserInfo {
-    let groups = vec!["system:unauthenticated".to_owned()];
+    let groups = vec![UNAUTHENTICATED.to_owned()];
     UserInfo { username: ANONYMOUS.to_owned(), groups, ..UserInfo::default() }
 }
 
 /// User name of unauthenticated requests.
 pub(crate) const ANONYMOUS: &str = "system:anonymous";
+/// Their group.
+pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";

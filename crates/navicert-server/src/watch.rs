@@ -42,15 +42,26 @@ impl Watcher {
     }
 }
 
-/// The parent directory of the path, and of the symbolic link's target.
-fn folders(file: &Path) -> Vec<PathBuf> {
+/// Maximum number of symbolic links that are followed, as in the kernel.
+const MAX_LINKS: usize = 40;
+
+/// The parent directories of the path, of every symbolic link that it leads through, and of the file at the end.
+pub(crate) fn folders(file: &Path) -> Vec<PathBuf> {
     let dir = |path: &Path| match path.parent() {
         Some(parent) if parent.as_os_str().is_empty() => Some(PathBuf::from(".")),
         Some(parent) => Some(parent.to_owned()),
         None => None,
     };
-    let target = std::fs::canonicalize(file).ok();
-    [dir(file), target.as_deref().and_then(dir)].into_iter().flatten().collect()
+    // A relative link starts at the directory of the link.
+    let next = |link: &PathBuf| Some(dir(link)?.join(std::fs::read_link(link).ok()?));
+    let links = std::iter::successors(Some(file.to_owned()), next).take(MAX_LINKS);
+    let mut folders: Vec<PathBuf> = Vec::new();
+    for folder in links.chain(std::fs::canonicalize(file).ok()).filter_map(|path| dir(&path)) {
+        if !folders.contains(&folder) {
+            folders.push(folder);
+        }
+    }
+    folders
 }
 
 #[cfg(target_os = "linux")]

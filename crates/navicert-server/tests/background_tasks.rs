@@ -468,3 +468,129 @@ async fn hardened_profile_contacts_only_configured_hosts() {
     allow(&[foreign.issuer_url()]);
     until(authenticator, &fixture.token(&json!({"endpoint": own("/foreign")})), r#"ann ["p:dg"]"#).await;
 }
+
+/// An unsigned token with this key id, as an attacker can make it.
+fn forged(issuer: &Issuer, kid: &str) -> String {
+    let token = issuer.token(&issuer.claims("eve", "aud1", SystemClock.now()));
+    let payload = token.split('.').nth(1).unwrap();
+    let header = json!({"alg": "ES256", "kid": kid, "typ": "JWT"}).to_string();
+    let encode =
+        |bytes: &[u8]| base64::Engine::encode(&base64::engine::general_purpose::URL_SAFE_NO_PAD, bytes);
+    format!("{}.{payload}.{}", encode(header.as_bytes()), encode(&[1; 64]))
+}
+
+// S169: random key ids while the issuer hangs. One request waits for the issuer, all others are answered.
+#[tokio::test]
+async fn hanging_issuer_and_random_key_ids_hold_up_one_request_only() {
+    for profile in [BaseProfile::Hardened, BaseProfile::Kube] {
+        let (ca, dir) = (Ca::new("hang"), tempfile::tempdir().unwrap());
+        let (issuer, other) = (Issuer::start(&ca), Issuer::start(&ca));
+        let (url, other_url) = (issuer.issuer_url(), other.issuer_url());
+        let text = config(&[(&url, &ca), (&other_url, &ca)], &named(""), None);
+        let (reloader, _tasks) = open(dir.path(), &text, profile);
+        let authenticator = Arc::clone(reloader.authenticator());
+        let token = |by: &Issuer| by.token(&by.claims("ann", "aud1", SystemClock.now()));
+        until(&authenticator, &token(&issuer), "ann []").await;
+        until(&authenticator, &token(&other), "ann []").await;
+        let gate = Gate::new();
+        issuer.answer(issuer.jwks_path(), Answer::json(&issuer.jwks()).after(&gate));
+        let mut requests = tokio::task::JoinSet::new();
+        for number in 0..500 {
+            let (authenticator, token) =
+                (Arc::clone(&authenticator), forged(&issuer, &format!("random-{number}")));
+            requests.spawn(async move { described(&authenticator.authenticate(&token).await) });
+        }
+        // The same token again and again is no way around it.
+        let same = forged(&issuer, "same");
+        for _ in 0..500 {
+            let (authenticator, token) = (Arc::clone(&authenticator), same.clone());
+            requests.spawn(async move { described(&authenticator.authenticate(&token).await) });
+        }
+        let answered = async {
+            for _ in 0..999 {
+                let refused = requests.join_next().await.unwrap().unwrap();
+                assert!(refused.starts_with("rejected: "), "{refused}");
+            }
+        };
+        wait::within("999 of 1000 answers", answered).await;
+        assert_eq!(described(&authenticator.authenticate(&token(&other)).await), "ann []");
+        assert_eq!(
+            described(&authenticator.authenticate(&token(&issuer)).await),
+            "ann []",
+            "its key is known"
+        );
+        // While the fetch hangs, an unknown key id is answered at once.
+        let asking = async {
+            for number in 0..100 {
+                authenticator.authenticate(&forged(&issuer, &format!("later-{number}"))).await;
+            }
+        };
+        wait::within("100 answers in turn", asking).await;
+        assert!(issuer.count(issuer.jwks_path()) <= 3, "one fetch");
+        gate.open();
+        wait::within("the last answer", requests.join_next()).await.unwrap().unwrap();
+    }
+}
+
+// A revocation waits for no issuer: four that never answer, in a configuration that is being loaded, do not delay it.
+#[tokio::test]
+async fn silent_issuers_in_a_new_configuration_do_not_delay_revocation() {
+    let (ca, dir) = (Ca::new("silent"), tempfile::tempdir().unwrap());
+    let issuer = Issuer::start(&ca);
+    let url = issuer.issuer_url();
+    let at = |name: &str| dir.path().join(name);
+    let head = "apiVersion: navicert/v1alpha1\nkind: RevocationList\n";
+    fs::write(at("revoked.yaml"), head).unwrap();
+    let names = "apiVersion: navicert/v1alpha1\nkind: NavicertConfiguration\nrevocationList: revoked.yaml\n";
+    fs::write(at("navicert.yaml"), names).unwrap();
+    fs::write(at("config.yaml"), config(&[(&url, &ca)], &named(""), None)).unwrap();
+    let sources = ConfigSources {
+        navicert_config: Some(at("navicert.yaml")),
+        ..sources(at("config.yaml"), BaseProfile::Hardened)
+    };
+    let reloader = Arc::new(AuthnReloader::open(sources, around()).unwrap());
+    let _tasks = BackgroundTasks::start(Arc::clone(&reloader), Arc::new(TokioTimer));
+    let authenticator = reloader.authenticator();
+    let token = issuer.token(&issuer.claims("ann", "aud1", SystemClock.now()));
+    until(authenticator, &token, "ann []").await;
+
+    let gate = Gate::new();
+    let silent: Vec<Issuer> = (0..4).map(|_| Issuer::start(&ca)).collect();
+    for one in &silent {
+        one.answer(one.discovery_path(), Answer::json(&one.discovery_document()).after(&gate));
+    }
+    let urls: Vec<String> = silent.iter().map(Issuer::issuer_url).collect();
+    let mut all: Vec<(&str, &Ca)> = urls.iter().map(|url| (url.as_str(), &ca)).collect();
+    all.push((&url, &ca));
+    fs::write(at("config.yaml"), config(&all, &named("new:"), None)).unwrap();
+    let all_asked = async {
+        while silent.iter().any(|one| one.count(one.discovery_path()) == 0) {
+            tokio::task::yield_now().await;
+        }
+    };
+    wait::within("requests to all new issuers at once", all_asked).await;
+    let mut changes = authenticator.subscribe_revocations();
+    let accepted = authenticator.decide(&token).await;
+    fs::write(
+        at("revoked.yaml"),
+        format!(
+            "{head}subjects: [{{issuer: '{url}', subject: ann, issuedBefore: '2100-01-01T00:00:00Z'}}]\n"
+        ),
+    )
+    .unwrap();
+    wait::within("the new list", changes.changed()).await.unwrap();
+    assert!(authenticator.is_revoked(&accepted));
+    assert_eq!(described(&authenticator.authenticate(&token).await), "rejected: the token has been revoked");
+    // The configuration that waits is reported, and used when its issuers respond.
+    let reported = async {
+        while reloader.waiting_for().is_none() {
+            tokio::task::yield_now().await;
+        }
+    };
+    wait::within("a report of the waiting configuration", reported).await;
+    assert!(reloader.waiting_for().unwrap().contains("it has not responded yet"));
+    fs::write(at("revoked.yaml"), head).unwrap();
+    gate.open();
+    until(authenticator, &token, "new:ann []").await;
+    assert_eq!(reloader.waiting_for(), None);
+}

@@ -11,7 +11,8 @@ use navicert_authn::jwks::{
     Fetch, FetchError, FetchLimits, FetchRequest, FetchResponse, FetchStage, Probe, probe_issuer,
 };
 use navicert_authn::{AuthnProfile, Hardening};
-use navicert_client::transport::{Around, ManualTimer, Proxy, ProxyChoice, ProxyEnvironment};
+use navicert_client::ClientContext;
+use navicert_client::transport::{ManualTimer, Proxy, ProxyChoice, ProxyEnvironment};
 use navicert_server::fetch::HttpFetch;
 use navicert_testkit::{Answer, Ca, Gate, HttpServer, Issuer, wait};
 use navicert_types::{Secret, error_chain};
@@ -118,8 +119,8 @@ async fn limits_endless_and_silent_responses() {
 
     let (gate, timer) = (Gate::new(), ManualTimer::default());
     server.answer("/silent", Answer::text("late").after(&gate));
-    let around = Around { timer: Arc::new(timer.clone()), ..Around::system() };
-    let fetch = HttpFetch::with(ProxyEnvironment::default(), around);
+    let client_context = ClientContext { timer: Arc::new(timer.clone()), ..ClientContext::system() };
+    let fetch = HttpFetch::with(ProxyEnvironment::default(), client_context);
     let url = server.url_of("/silent");
     let (outcome, ()) = tokio::join!(get(&fetch, &url, &ca, &AuthnProfile::HARDENED), async {
         gate.wait_for_arrivals(1).await;

@@ -9,8 +9,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use navicert_client::ClientContext;
 use navicert_client::credential::{ClientIdentity, Credential, StaticCredential};
-use navicert_client::transport::{Around, Transport, TransportSettings, Trust};
+use navicert_client::transport::{Transport, TransportSettings, Trust};
 use navicert_server::gateway::{self, Gateway, RunningGateway};
 use navicert_testkit::{ApiServer, Ca, RawClient};
 use navicert_types::kubeconfig;
@@ -40,7 +41,8 @@ impl GatewayFixture {
         let trust = Trust::Pem(ca.pem().into_bytes());
         let settings = TransportSettings { trust, compression: false, ..TransportSettings::new(api.url()) };
         let upstream =
-            Transport::new(settings, Arc::new(StaticCredential::new(credential)), Around::system()).unwrap();
+            Transport::new(settings, Arc::new(StaticCredential::new(credential)), ClientContext::system())
+                .unwrap();
         let base = tempfile::tempdir().unwrap();
         let settings = gateway::GatewaySettings { read_only, ..gateway::GatewaySettings::default() };
         let running = Gateway::open(upstream, &settings, base.path()).unwrap().start().unwrap();
@@ -107,6 +109,13 @@ async fn gateway_requires_its_token_and_host() {
         assert_eq!(gateway.ask("GET /version", &lines).await, expected, "{lines:?}");
     }
     assert_eq!(gateway.api.requests().len(), 0, "nothing of it reached the API server");
+    let absolute = format!("GET https://{}/version", gateway.address());
+    assert_eq!(gateway.ask(&absolute, &["Host: evil.example".into(), gateway.token()]).await, 400);
+    let foreign = "GET https://evil.example/version";
+    assert_eq!(gateway.ask(foreign, &["Host: evil.example".into(), gateway.token()]).await, 403);
+    assert_eq!(gateway.ask(foreign, &[gateway.host(), gateway.token()]).await, 400);
+    assert_eq!(gateway.api.requests().len(), 0);
+    assert_eq!(gateway.ask(&absolute, &[gateway.host(), gateway.token()]).await, 200);
     assert_eq!(gateway.ask("GET /version", &[gateway.host(), gateway.token()]).await, 200);
     let request = &gateway.api.requests()[0];
     assert_eq!(request.header("authorization"), None, "the gateway's token stays here");
@@ -118,6 +127,7 @@ async fn gateway_requires_its_token_and_host() {
 async fn gateway_listens_only_on_ipv4_loopback() {
     let gateway = GatewayFixture::open(false);
     let port = gateway.address().port();
+    assert!(TcpStream::connect(("127.0.0.1", port)).await.is_ok(), "it listens at all");
     for other in ["[::1]", "127.0.0.2", "[::ffff:127.0.0.2]"] {
         assert!(TcpStream::connect(format!("{other}:{port}")).await.is_err(), "{other}");
     }

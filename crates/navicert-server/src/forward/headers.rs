@@ -3,20 +3,20 @@
 // S240–S246, S258
 
 use http::header::{
-    CONNECTION, Entry, HOST, HeaderMap, HeaderName, HeaderValue, LOCATION, SEC_WEBSOCKET_PROTOCOL, TE,
+    CONNECTION, Entry, HOST, HeaderMap, HeaderName, HeaderValue, LOCATION, SEC_WEBSOCKET_PROTOCOL,
 };
-use http::uri::PathAndQuery;
+use http::uri::{Authority, PathAndQuery};
 use http::{Method, Response, StatusCode, Uri, Version, request};
 
-use super::{ClientImpersonation, ForwardRules};
+use super::{ClientImpersonation, ForwardRules, query};
 use crate::problem::Problem;
 
 /// Prefix of the WebSocket subprotocol that carries a token.
 const TOKEN_PROTOCOL: &[u8] = b"base64url.bearer.authorization.k8s.io.";
 
 /// Rejects ambiguous requests, and headers that only the proxy may send.
-pub(super) fn check(head: &request::Parts, rules: &ForwardRules) -> Result<(), Problem> {
-    check_target(&head.method, &head.uri, head.version)?;
+pub(crate) fn check(head: &request::Parts, rules: &ForwardRules) -> Result<(), Problem> {
+    check_target(head)?;
     let headers = &head.headers;
     let is_twice = |name: &HeaderName| is_single(name) && headers.get_all(name).iter().nth(1).is_some();
     if headers.len() > headers.keys_len() && headers.keys().any(is_twice) {
@@ -67,24 +67,38 @@ fn is_single(name: &HeaderName) -> bool {
     )
 }
 
-fn check_target(method: &Method, uri: &Uri, version: Version) -> Result<(), Problem> {
+fn check_target(head: &request::Parts) -> Result<(), Problem> {
+    let request::Parts { method, uri, version, headers, .. } = head;
     if *method == Method::CONNECT || *method == Method::TRACE {
         return Err(Problem::Malformed("method is not allowed"));
     }
-    // HTTP/2 carries the authority separately; in HTTP/1.1 this is the absolute form (S258).
-    if version != Version::HTTP_2 && (uri.scheme().is_some() || uri.authority().is_some()) {
-        return Err(Problem::Malformed("request target is not a path"));
+    // HTTP/2 carries scheme and authority separately; in HTTP/1.1 this is the absolute form (S258).
+    if *version != Version::HTTP_2 && (uri.scheme().is_some() || uri.authority().is_some()) {
+        check_absolute_form(uri, headers)?;
     }
-    if !uri.path().starts_with('/') || uri.path().contains("%00") {
+    let is_path = uri.path_and_query().is_some_and(|path| path.as_str().starts_with('/'));
+    if !is_path || uri.path().contains("%00") {
         return Err(Problem::Malformed("request target is not a path"));
     }
     Ok(())
 }
 
+/// A request target in absolute form names this server as `Host` does: clients must send the same text in both (RFC
+/// 9112, section 3.2), and another server in the chain may use either.
+fn check_absolute_form(uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+    let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
+    let authority = uri.authority().map(Authority::as_str).filter(|authority| !authority.contains('@'));
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    match is_http && authority.is_some() && authority == host {
+        true => Ok(()),
+        false => Err(Problem::Malformed("request target is not a path, and does not name this server")),
+    }
+}
+
 /// The host of a request, from header or authority; `None` if it is missing or they differ.
 pub fn host_of<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Option<&'a str> {
     let header = headers.get(HOST).map(|value| value.to_str().ok());
-    match (uri.authority().map(http::uri::Authority::as_str), header) {
+    match (uri.authority().map(Authority::as_str), header) {
         (_, Some(None)) | (None, None) => None,
         (Some(authority), Some(Some(host))) => (authority == host).then_some(host),
         (Some(host), None) | (None, Some(Some(host))) => Some(host),
@@ -130,19 +144,18 @@ fn canonical(name: &str) -> std::borrow::Cow<'_, str> {
     }
 }
 
-/// Path and query byte for byte, without an `access_token` parameter.
+/// Path and query byte for byte, without a parameter that carries a token.
 // S243, S258
-pub(super) fn target(head: &request::Parts) -> Result<Uri, Problem> {
+pub(crate) fn target(head: &request::Parts) -> Result<Uri, Problem> {
     let malformed = |_| Problem::Malformed("request target is not a path");
     let path = head.uri.path_and_query().map_or("/", PathAndQuery::as_str);
-    let is_token = |part: &str| part.split('=').next() == Some("access_token");
-    match path.split_once('?') {
-        Some((path, query)) if query.split('&').any(is_token) => {
-            let kept: Vec<&str> = query.split('&').filter(|part| !is_token(part)).collect();
+    let query = path.split_once('?').and_then(|(path, query)| Some((path, query::without_tokens(query)?)));
+    match query {
+        Some((path, kept)) => {
             let separator = if kept.is_empty() { "" } else { "?" };
-            Uri::try_from(format!("{path}{separator}{}", kept.join("&"))).map_err(malformed)
+            Uri::try_from(format!("{path}{separator}{kept}")).map_err(malformed)
         }
-        _ => head
+        None => head
             .uri
             .path_and_query()
             .cloned()
@@ -152,8 +165,7 @@ pub(super) fn target(head: &request::Parts) -> Result<Uri, Problem> {
 
 /// Removes hop-by-hop headers, credentials, and headers that the transport sets.
 // S242
-pub(super) fn strip_request(headers: &mut HeaderMap, rules: &ForwardRules) {
-    let te_trailers = find(headers, &TE).is_some_and(|value| is_value(value, b"trailers"));
+pub(crate) fn strip_request(headers: &mut HeaderMap, rules: &ForwardRules) {
     let strips_impersonation = rules.impersonation == ClientImpersonation::Authorized;
     remove(headers, |name| match name {
         "trailer"
@@ -175,26 +187,34 @@ pub(super) fn strip_request(headers: &mut HeaderMap, rules: &ForwardRules) {
     if find(headers, &SEC_WEBSOCKET_PROTOCOL).is_some() {
         remove_token_protocol(headers);
     }
-    if te_trailers {
-        headers.insert(TE, HeaderValue::from_static("trailers"));
-    }
 }
 
 /// Writes the identity headers last, replacing any header of the same name.
 // S240, B8
-pub(super) fn write_identity(headers: &mut HeaderMap, identity: Vec<(HeaderName, HeaderValue)>) {
-    for (name, _) in &identity {
-        headers.remove(name);
+pub(crate) fn write_identity(
+    headers: &mut HeaderMap,
+    identity: Vec<(HeaderName, HeaderValue)>,
+) -> Result<(), Problem> {
+    // Comparing names costs less than a lookup of each, and normally none is left by now.
+    if headers.keys().any(|known| identity.iter().any(|(name, _)| name == known)) {
+        for (name, _) in &identity {
+            headers.remove(name);
+        }
     }
     for (name, value) in identity {
-        headers.append(name, value);
+        // Fails above 24,576 names.
+        headers.try_append(name, value).map_err(|_| Problem::Malformed("too many headers"))?;
     }
+    Ok(())
 }
 
-/// Removes hop-by-hop headers, and headers that would let a web page read the response.
-// S257
+/// Removes hop-by-hop headers, the announcement of trailers, which are dropped, and headers that would let a web page
+/// read the response.
+// S253, S257
 pub(super) fn strip_response(headers: &mut HeaderMap) {
-    remove(headers, |name| name == "proxy-authenticate" || name.starts_with("access-control-"));
+    remove(headers, |name| {
+        matches!(name, "proxy-authenticate" | "trailer") || name.starts_with("access-control-")
+    });
 }
 
 /// `304`, or a redirect to the same server: the client sends a new request, which is authenticated again

@@ -1,14 +1,16 @@
 //! Forwards one request to an API server. Shared by the proxy and the gateway.
 //!
 //! ```text
-//! check ──▶ identify ──▶ strip ──▶ identity headers ──▶ transport ──▶ stream | upgrade
-//! reject       authenticate  hop-by-hop  written last,     adds the      chunk by chunk,
-//! ambiguity    the caller    headers     not strippable    credential    bytes after a 101
+//! check ──▶ identify ──▶ strip ──▶ identity headers ──▶ fairness ──▶ transport ──▶ stream | upgrade
+//! reject    authenticate hop-by-hop  written last,     a seat of     adds the      chunk by chunk,
+//! ambiguity the caller   headers     not strippable    the user      credential    bytes after a 101
 //! ```
 //!
 //! [`Forwarder::forward`] is the entry function. Stages do not call each other.
 
-mod headers;
+pub(crate) mod headers;
+mod query;
+mod status_message;
 mod stream;
 mod upgrade;
 mod upstream_state;
@@ -16,19 +18,19 @@ mod upstream_state;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::header::{HeaderName, HeaderValue};
 use http::{Response, StatusCode, request};
 use http_body::Body as _;
+use hyper::body::Incoming;
 use navicert_client::transport::{Timer, TokioTimer, Transport, TransportError};
 use navicert_types::error_chain;
 
-use crate::listener::CloseConnection;
+use crate::fairness::{Admission, FlowId};
 use crate::problem::Problem;
 
 pub use headers::host_of;
-pub use stream::{Inbound, ReplyBody};
+pub use stream::{EarlyEnd, Inbound, ReplyBody, StreamKind};
 pub(crate) use upstream_state::UpstreamState;
 
 /// Authenticates a request: the step that differs between proxy and gateway.
@@ -41,6 +43,32 @@ pub trait Identify: Send + Sync {
         &self,
         head: &request::Parts,
     ) -> impl Future<Output = Result<UpstreamIdentity, Problem>> + Send;
+
+    /// A request failed the ambiguity checks, and [`Identify::identify`] is not called. Returns the problem to respond
+    /// with.
+    fn reject(&self, head: &request::Parts, problem: Problem) -> impl Future<Output = Problem> + Send {
+        let _ = head;
+        async { problem }
+    }
+
+    /// Whether [`Identify::denied`] is to be called.
+    fn examines_denials(&self) -> bool {
+        false
+    }
+
+    /// The API server forbade a request that was sent with the transport's credential; this is the message of its `Status`.
+    /// Returns the problem to respond with instead, if it is the credential's account that lacks a permission.
+    fn denied(&self, message: &str) -> impl Future<Output = Option<Problem>> + Send {
+        let _ = message;
+        async { None }
+    }
+
+    /// The response of an identified request outlives its head. Returns a future that completes when it has to end
+    /// early; `None` never ends it.
+    fn supervise(&self, kind: StreamKind, status: StatusCode) -> Option<EarlyEnd> {
+        let _ = (kind, status);
+        None
+    }
 }
 
 /// Headers and credential that a request is forwarded with. The headers are written last.
@@ -51,7 +79,7 @@ pub trait Identify: Send + Sync {
 pub struct UpstreamIdentity {
     headers: Vec<(HeaderName, HeaderValue)>,
     credential: UpstreamCredential,
-    max_duration: Option<Duration>,
+    flow: FlowId,
 }
 
 /// Whose credential a request is sent with.
@@ -80,7 +108,7 @@ impl UpstreamIdentity {
     /// is relayed to the caller.
     pub fn with_caller_credential(authorization: HeaderValue) -> Self {
         let headers = vec![(http::header::AUTHORIZATION, authorization)];
-        UpstreamIdentity { headers, credential: UpstreamCredential::Caller, max_duration: None }
+        UpstreamIdentity { headers, credential: UpstreamCredential::Caller, ..UpstreamIdentity::default() }
     }
 
     /// Adds a header.
@@ -90,11 +118,10 @@ impl UpstreamIdentity {
         self
     }
 
-    /// Aborts a response or tunnel after this time.
-    // S255
+    /// Counts the request for this flow. Without one, all requests share a flow.
     #[must_use]
-    pub fn with_max_duration(mut self, limit: Option<Duration>) -> Self {
-        self.max_duration = limit;
+    pub fn with_flow(mut self, flow: FlowId) -> Self {
+        self.flow = flow;
         self
     }
 }
@@ -221,18 +248,16 @@ impl Forwarder {
     }
 
     /// Forwards a request, or responds with an error.
-    pub async fn forward(&self, inbound: Inbound, identify: &impl Identify) -> Box<Response<ReplyBody>> {
-        let asked_upgrade = headers::find(&inbound.head().headers, &http::header::UPGRADE).is_some();
-        let outcome = self.forward_authorized(inbound, identify).await;
-        let mut reply = outcome.unwrap_or_else(|problem| {
+    pub async fn forward(
+        &self,
+        inbound: Inbound,
+        identify: &impl Identify,
+        admission: &Admission,
+    ) -> Box<Response<ReplyBody>> {
+        self.forward_authorized(inbound, identify, admission).await.unwrap_or_else(|problem| {
             tracing::debug!(event = "request_rejected", %problem, "rejected request");
             Box::new(problem.response())
-        });
-        if asked_upgrade && reply.status() != StatusCode::SWITCHING_PROTOCOLS {
-            // Bytes after an upgrade request are not a second request (S252).
-            reply.extensions_mut().insert(CloseConnection);
-        }
-        reply
+        })
     }
 
     /// Large values are boxed, so that the future of every request stays small.
@@ -240,26 +265,35 @@ impl Forwarder {
         &self,
         inbound: Inbound,
         identify: &impl Identify,
+        admission: &Admission,
     ) -> Result<Box<Response<ReplyBody>>, Problem> {
         let Inbound { mut request, body } = inbound;
         let head = &mut request.head;
-        headers::check(head, &self.rules)?;
-        let upgrade = upgrade::UpgradeRequest::from_request(head, &body)?;
+        let upgrade = match self.check(head, &body) {
+            Ok(upgrade) => upgrade,
+            // Boxed, because it is large and rare.
+            Err(problem) => return Err(Box::pin(identify.reject(head, problem)).await),
+        };
         let identity = identify.identify(head).await?;
-        let client = upgrade.as_ref().map(|_| upgrade::client_side(head));
+        let is_watch = stream::is_watch(head);
+        let client = upgrade.as_ref().map(|_| upgrade::ClientSide::take(head));
         stream::retarget(head, headers::target(head)?);
         headers::strip_request(&mut head.headers, &self.rules);
         if let Some(upgrade) = &upgrade {
             upgrade.write(&mut head.headers);
         }
-        headers::write_identity(&mut head.headers, identity.headers);
+        headers::write_identity(&mut head.headers, identity.headers)?;
         let upstream = match identity.credential {
             UpstreamCredential::Proxy => &self.upstream,
             UpstreamCredential::Caller => self.anonymous_upstream.as_ref().ok_or(Problem::Unauthorized)?,
         };
+        let mut reserved = None;
         if !body.is_end_stream() {
-            request.body = Box::pin(stream::buffer_or_stream(body)).await?;
+            let receiving = stream::buffer_or_stream(body, identity.flow, admission);
+            (request.body, reserved) = Box::pin(receiving).await?;
         }
+        // Only now, so that a client that sends its body slowly holds no seat.
+        let seat = admission.user_seat(identity.flow).await?;
         let mut response = upstream.send_boxed(request).await.map_err(|error| {
             tracing::warn!(
                 event = "upstream_request_failed",
@@ -274,15 +308,36 @@ impl Forwarder {
             }
             Problem::from_transport(&error, self.rules.expose_details)
         })?;
+        drop((seat, reserved));
         self.check_response(&response, upgrade.is_some(), identity.credential)?;
-        let deadline = identity.max_duration.map(|limit| self.timer.sleep(limit));
+        let is_denied = response.status() == StatusCode::FORBIDDEN;
+        if is_denied && identity.credential == UpstreamCredential::Proxy && identify.examines_denials() {
+            // Boxed, because it is large and rare.
+            response = Box::pin(examine_denial(response, identify)).await?;
+        }
         match (upgrade, client) {
-            (Some(upgrade), Some(client)) => upgrade.complete(client, response, deadline),
+            (Some(upgrade), Some(client)) if !upgrade::is_error(&response) => {
+                upgrade.check_response(&response)?;
+                let early_end = identify.supervise(StreamKind::Tunnel, response.status());
+                Ok(upgrade.connect(client, response, early_end, Arc::clone(&self.timer)))
+            }
             _ => {
-                stream::prepare_response(&mut response, deadline);
+                let kind = stream::kind(&response, is_watch);
+                let early_end = kind.and_then(|kind| identify.supervise(kind, response.status()));
+                stream::prepare_response(&mut response, early_end);
                 Ok(response)
             }
         }
+    }
+
+    /// Rejects ambiguous requests; returns the upgrade that an unambiguous one asks for.
+    fn check(
+        &self,
+        head: &request::Parts,
+        body: &Incoming,
+    ) -> Result<Option<upgrade::UpgradeRequest>, Problem> {
+        headers::check(head, &self.rules)?;
+        upgrade::UpgradeRequest::from_request(head, body)
     }
 
     fn observer_of(&self, credential: UpstreamCredential) -> Option<&dyn UpstreamObserver> {
@@ -321,4 +376,15 @@ impl Forwarder {
         }
         Ok(())
     }
+}
+
+/// A denial of the API server, unless it is about the account of the transport's credential.
+// S246
+async fn examine_denial(
+    response: Box<Response<ReplyBody>>,
+    identify: &impl Identify,
+) -> Result<Box<Response<ReplyBody>>, Problem> {
+    let (response, message) = status_message::read(response).await?;
+    let Some(message) = message else { return Ok(response) };
+    identify.denied(&message).await.map_or(Ok(response), Err)
 }

@@ -2,16 +2,25 @@
 //! has responded 101.
 // S249–S252
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use http::header::{CONNECTION, HeaderMap, HeaderValue, UPGRADE};
 use http::{Request, Response, StatusCode, Version, request};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
+use navicert_client::transport::Timer;
+use tokio::io::AsyncWriteExt as _;
 
-use super::stream::Deadline;
-use super::{ReplyBody, headers, stream};
+use super::stream::EarlyEnd;
+use super::{ReplyBody, headers};
+use crate::listener::TunnelSlot;
 use crate::problem::Problem;
+
+/// Time limit for closing both sides of a tunnel that ends early.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Buffer size per direction.
 const TUNNEL_BUFFER_BYTES: usize = 32 * 1024;
@@ -46,74 +55,96 @@ impl UpgradeRequest {
         headers.insert(UPGRADE, self.protocol.clone());
     }
 
-    /// Handles the response: a 101 for the requested protocol connects both sides, an error is relayed, anything else
-    /// is invalid.
-    pub(super) fn complete(
-        self,
-        client: OnUpgrade,
-        mut response: Box<Response<ReplyBody>>,
-        deadline: Option<Deadline>,
-    ) -> Result<Box<Response<ReplyBody>>, Problem> {
-        let status = response.status();
-        if status.is_client_error() || status.is_server_error() {
-            stream::prepare_response(&mut response, deadline);
-            return Ok(response);
-        }
+    /// Rejects a response other than a 101 for the requested protocol. Errors are relayed like other responses.
+    pub(super) fn check_response<B>(&self, response: &Response<B>) -> Result<(), Problem> {
         let agreed = response
             .headers()
             .get(UPGRADE)
             .is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(self.protocol.as_bytes()));
-        if status != StatusCode::SWITCHING_PROTOCOLS || !agreed {
+        if response.status() != StatusCode::SWITCHING_PROTOCOLS || !agreed {
             return Err(Problem::BadUpstreamResponse(
                 "invalid response of the API server to an upgrade request",
             ));
         }
+        Ok(())
+    }
+
+    /// Connects both sides, until one of them closes or `early_end` completes.
+    pub(super) fn connect(
+        self,
+        client: ClientSide,
+        mut response: Box<Response<ReplyBody>>,
+        early_end: Option<EarlyEnd>,
+        timer: Arc<dyn Timer>,
+    ) -> Box<Response<ReplyBody>> {
         let server = hyper::upgrade::on(&mut *response);
         tokio::spawn(async move {
             // The client's side exists only after our 101 is sent; the server's is ready.
-            if let (Ok(client), Ok(server)) = tokio::join!(client, server) {
-                let deadline = async {
-                    match deadline {
-                        Some(deadline) => deadline.await,
-                        None => std::future::pending().await,
-                    }
-                };
-                tokio::select! {
-                    () = tunnel(client, server) => {}
-                    () = deadline => tracing::debug!(
-                        event = "upgrade_max_duration_reached",
-                        "closed upgraded connection: maximum duration reached"
-                    ),
-                }
+            if let (Ok(client), Ok(server)) = tokio::join!(client.upgrade, server) {
+                tunnel(client, server, early_end, &*timer).await;
             }
+            drop(client.slot);
         });
         let mut reply = Box::new(Response::new(ReplyBody::empty()));
-        *reply.status_mut() = status;
+        *reply.status_mut() = response.status();
         *reply.headers_mut() = std::mem::take(response.headers_mut());
         headers::strip_response(reply.headers_mut());
         self.write(reply.headers_mut());
-        Ok(reply)
+        reply
     }
 }
 
-/// The client's side, available after the 101.
-pub(super) fn client_side(head: &mut request::Parts) -> OnUpgrade {
-    let mut request = Request::new(());
-    std::mem::swap(request.extensions_mut(), &mut head.extensions);
-    hyper::upgrade::on(request)
+/// Whether the API server rejected the upgrade.
+pub(super) fn is_error<B>(response: &Response<B>) -> bool {
+    response.status().is_client_error() || response.status().is_server_error()
 }
 
-/// Copies until both directions are closed, with half-close. Does not inspect the data.
-async fn tunnel(client: Upgraded, server: Upgraded) {
+/// The client's side of a tunnel.
+pub(super) struct ClientSide {
+    /// Available after the 101.
+    upgrade: OnUpgrade,
+    /// Held until the tunnel ends.
+    slot: Option<TunnelSlot>,
+}
+
+impl ClientSide {
+    pub(super) fn take(head: &mut request::Parts) -> Self {
+        let mut request = Request::new(());
+        std::mem::swap(request.extensions_mut(), &mut head.extensions);
+        let slot = request.extensions_mut().remove();
+        ClientSide { upgrade: hyper::upgrade::on(request), slot }
+    }
+}
+
+/// Copies until both directions are closed, with half-close, or until `early_end` completes. Does not inspect the data.
+async fn tunnel(client: Upgraded, server: Upgraded, early_end: Option<EarlyEnd>, timer: &dyn Timer) {
     let (mut client, mut server) = (TokioIo::new(client), TokioIo::new(server));
-    if let Err(error) = tokio::io::copy_bidirectional_with_sizes(
-        &mut client,
-        &mut server,
-        TUNNEL_BUFFER_BYTES,
-        TUNNEL_BUFFER_BYTES,
-    )
-    .await
-    {
+    let copied = tokio::select! {
+        copied = tokio::io::copy_bidirectional_with_sizes(
+            &mut client,
+            &mut server,
+            TUNNEL_BUFFER_BYTES,
+            TUNNEL_BUFFER_BYTES,
+        ) => copied,
+        () = ended(early_end) => {
+            // Both sides learn that the connection was closed on purpose (TLS `close_notify`).
+            tokio::select! {
+                _ = async { tokio::join!(client.shutdown(), server.shutdown()) } => {}
+                () = timer.sleep(CLOSE_TIMEOUT) => {}
+            }
+            return;
+        }
+    };
+    if let Err(error) = copied {
         tracing::debug!(event = "upgrade_failed", %error, "upgraded connection closed with an error");
+    }
+}
+
+async fn ended(early_end: Option<EarlyEnd>) {
+    match early_end {
+        Some(early_end) => {
+            early_end.await;
+        }
+        None => std::future::pending().await,
     }
 }

@@ -45,10 +45,9 @@ impl LocalAuth {
         }
     }
 
-    /// Whether the connection comes from loopback and from a process of this user. If the system does not report the
-    /// owner, only the token decides.
+    /// Whether the connection comes from loopback and from a process that is known to be this user's.
     pub fn admits(&self, peer: SocketAddr, local: SocketAddr) -> bool {
-        peer.ip().is_loopback() && peer::owner(peer, local).is_none_or(|owner| owner == self.uid)
+        peer.ip().is_loopback() && peer::owner(peer, local).is_some_and(|owner| owner == self.uid)
     }
 
     /// Authenticates a request.
@@ -112,6 +111,24 @@ mod tests {
             assert_eq!(code(&auth, &[host, good, ("origin", page)]), 403, "{page}");
         }
         assert!(!format!("{auth:?}").contains("t0ken"));
+    }
+
+    #[test]
+    fn admits_only_connections_known_to_be_of_this_user() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let local = listener.local_addr().unwrap();
+        let auth = LocalAuth::new(&Secret::from("t0ken".to_owned()), local);
+        let client = std::net::TcpStream::connect(local).unwrap();
+        let peer = client.local_addr().unwrap();
+        assert!(auth.admits(peer, local));
+        let another_user = LocalAuth { uid: auth.uid.wrapping_add(1), ..auth };
+        assert!(!another_user.admits(peer, local));
+        // No such connection: nothing says whose it is.
+        let auth = LocalAuth { uid: rustix::process::geteuid().as_raw(), ..another_user };
+        for unknown in ["127.0.0.1:1", "[::1]:1"] {
+            assert!(!auth.admits(unknown.parse().unwrap(), local), "{unknown}");
+        }
+        assert!(!auth.admits("192.0.2.1:1".parse().unwrap(), local));
     }
 
     #[test]

@@ -89,6 +89,12 @@ pub enum GatewayError {
     /// The system provides no random numbers.
     #[error("failed to generate random numbers")]
     Random,
+    /// The system does not report which user a loopback connection belongs to.
+    #[error(
+        "failed to find out which user a connection to 127.0.0.1 belongs to: this system reports it neither through \
+         sock_diag nor in /proc/net/tcp, so a gateway would be open to other users"
+    )]
+    UnknownPeers,
     /// The child's kubeconfig cannot be written.
     #[error("failed to write the kubeconfig of the command below `{}`", base.display())]
     Kubeconfig {
@@ -123,6 +129,9 @@ impl Gateway {
     /// # Errors
     /// [`GatewayError`] if the socket, the certificate or the kubeconfig cannot be created.
     pub fn open(upstream: Transport, settings: &GatewaySettings, base: &Path) -> Result<Self, GatewayError> {
+        if !peer::is_known().map_err(GatewayError::Listen)? {
+            return Err(GatewayError::UnknownPeers);
+        }
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(GatewayError::Listen)?;
         let address = listener.local_addr().map_err(GatewayError::Listen)?;
         let (tls, authority) = certificate::ephemeral_tls()?;
@@ -217,10 +226,10 @@ impl Handler for GatewayHandler {
     fn handle(
         &self,
         request: Request<Incoming>,
-        _: &Peer,
+        peer: &Peer,
     ) -> impl Future<Output = Response<ReplyBody>> + Send {
         let inbound = Inbound::from(request);
-        async { *self.forwarder.forward(inbound, &self.identity).await }
+        async { *self.forwarder.forward(inbound, &self.identity, peer.admission()).await }
     }
 }
 

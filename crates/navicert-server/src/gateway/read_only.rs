@@ -1,13 +1,12 @@
-//! `--read-only`: lets through requests that change nothing, by kube-apiserver's own interpretation of method and
-//! path (`RequestInfo`): a GET of `pods/exec` runs a command, a POST of a `SelfSubjectReview` changes nothing.
-//! Ambiguous paths are rejected.
-
-use std::borrow::Cow;
+//! `--read-only`: lets through requests that change nothing, by kube-apiserver's own interpretation of method, path and
+//! query ([`RequestInfo`]): a GET of `pods/exec` runs a command, a POST of a `SelfSubjectReview` changes nothing. Paths
+//! that another server may interpret differently are rejected.
 
 use http::header::UPGRADE;
 use http::{Method, Uri, request};
 
 use crate::problem::Problem;
+use crate::request_info::{RequestInfo, ResourceRequest, ResourceVerb};
 
 /// Checks that a request changes nothing.
 ///
@@ -21,8 +20,9 @@ pub fn check(head: &request::Parts) -> Result<(), Problem> {
             head.uri.path()
         )))
     };
-    let Some(path) = RequestPath::read(&head.uri) else {
-        return rejected("has an ambiguous path");
+    let info = match RequestInfo::from_parts(&head.method, &head.uri) {
+        Ok(info) if is_unambiguous(&info, &head.uri) => info,
+        _ => return rejected("has an ambiguous path"),
     };
     if head.headers.keys().any(|name| name.as_str().contains("method-override") || name == "x-http-method") {
         return rejected("overrides the method");
@@ -30,110 +30,64 @@ pub fn check(head: &request::Parts) -> Result<(), Problem> {
     if head.headers.contains_key(UPGRADE) {
         return rejected("requests a protocol upgrade");
     }
-    match head.method {
-        Method::GET | Method::HEAD if path.is_connect() => rejected("connects to a pod, service or node"),
-        Method::GET | Method::HEAD | Method::OPTIONS => Ok(()),
-        Method::POST if path.is_access_review() => Ok(()),
+    let is_read_method = matches!(head.method, Method::GET | Method::HEAD);
+    match info.resource() {
+        // Every method connects through `proxy`, OPTIONS too.
+        Some(resource) if connects(&resource) => rejected("connects to a pod, service or node"),
+        Some(resource) if is_read_method && reads(resource.verb()) => Ok(()),
+        Some(resource) if head.method == Method::POST && is_access_review(&resource) => Ok(()),
+        None if is_read_method => Ok(()),
         _ => rejected("may change something"),
     }
 }
 
-/// A path as kube-apiserver parses it.
-#[derive(Debug, PartialEq, Eq)]
-struct RequestPath<'a> {
-    /// `""` for the core group; `None` for a non-resource path.
-    group: Option<Cow<'a, str>>,
-    /// Segments after group and version, without the namespace: resource, name, subresource.
-    rest: Vec<Cow<'a, str>>,
+/// Whether every server interprets the path in the same way: no dot segments, empty segments, escaped slashes,
+/// parameters, backslashes, control characters or doubly escaped characters.
+fn is_unambiguous(info: &RequestInfo<'_>, uri: &Uri) -> bool {
+    let (decoded, sent) = (info.path(), uri.path());
+    let is_odd = |character: char| character.is_control() || "\\;%?#".contains(character);
+    // A trailing slash makes no difference; `/` has no segments.
+    let inner = decoded.strip_prefix('/').unwrap_or(decoded);
+    let inner = inner.strip_suffix('/').unwrap_or(inner);
+    let is_dots = |segment: &str| segment.chars().all(|character| character == '.');
+    let slashes = |text: &str| text.bytes().filter(|byte| *byte == b'/').count();
+    slashes(decoded) == slashes(sent)
+        && !decoded.contains(is_odd)
+        && (inner.is_empty() || !inner.split('/').any(is_dots))
 }
 
 /// Subresources that connect to a pod, service or node.
 const CONNECT_SUBRESOURCES: [&str; 4] = ["exec", "attach", "portforward", "proxy"];
 
-impl<'a> RequestPath<'a> {
-    /// Parses a path. `None` if another server might parse it differently: dot segments, empty segments, escaped
-    /// slashes, parameters, backslashes, control characters.
-    fn read(uri: &'a Uri) -> Option<Self> {
-        let whole = uri.path();
-        let inner = whole.strip_prefix('/')?;
-        // A trailing slash makes no difference to the server; `/` has no segments.
-        let inner = inner.strip_suffix('/').unwrap_or(inner);
-        let mut parts: Vec<Cow<'a, str>> = Vec::new();
-        if !inner.is_empty() {
-            for segment in inner.split('/') {
-                parts.push(decode_segment(segment)?);
-            }
-        }
-        let behind = match parts.first().map(Cow::as_ref) {
-            Some("api") => 2,
-            Some("apis") => 3,
-            _ => return Some(RequestPath { group: None, rest: Vec::new() }),
-        };
-        if parts.len() < behind {
-            return Some(RequestPath { group: None, rest: Vec::new() }); // Discovery.
-        }
-        let group = if behind == 3 { parts.get(1).cloned()? } else { Cow::Borrowed("") };
-        let mut rest = parts.split_off(behind);
-        // Deprecated watch paths; the rest is a normal path.
-        if rest.first().is_some_and(|first| first == "watch") {
-            rest.remove(0);
-        }
-        if rest.first().is_some_and(|first| first == "namespaces") && rest.len() > 2 {
-            rest.drain(..2);
-        }
-        Some(RequestPath { group: Some(group), rest })
-    }
-
-    /// Whether a GET runs a command or connects to a workload, including the deprecated `/api/v1/proxy/…`.
-    fn is_connect(&self) -> bool {
-        let is_further =
-            |part: &Cow<'_, str>| CONNECT_SUBRESOURCES.iter().any(|name| part.eq_ignore_ascii_case(name));
-        let is_old_form = self.rest.first().is_some_and(|first| first.eq_ignore_ascii_case("proxy"));
-        self.group.is_some() && (is_old_form || self.rest.iter().skip(2).any(is_further))
-    }
-
-    /// Whether a POST is an access review, which stores nothing.
-    fn is_access_review(&self) -> bool {
-        let Some(group) = self.group.as_deref() else { return false };
-        let [resource] = self.rest.as_slice() else { return false };
-        match group {
-            "authorization.k8s.io" => matches!(
-                resource.as_ref(),
-                "selfsubjectaccessreviews"
-                    | "selfsubjectrulesreviews"
-                    | "subjectaccessreviews"
-                    | "localsubjectaccessreviews"
-            ),
-            "authentication.k8s.io" => resource == "selfsubjectreviews",
-            _ => false,
-        }
-    }
+/// Whether the request runs a command or connects to a workload, with any method. Compared in any case and in every
+/// place behind the name: aggregated API servers have their own subresources.
+fn connects(resource: &ResourceRequest<'_>) -> bool {
+    let is_connect = |part: &str| CONNECT_SUBRESOURCES.iter().any(|name| part.eq_ignore_ascii_case(name));
+    resource.verb() == ResourceVerb::Proxy
+        || resource.resource().eq_ignore_ascii_case("proxy")
+        || resource.parts().skip(2).any(is_connect)
 }
 
-/// A percent-decoded segment; `None` if it is ambiguous.
-fn decode_segment(segment: &str) -> Option<Cow<'_, str>> {
-    let decoded =
-        if segment.contains('%') { Cow::Owned(percent_decode(segment)?) } else { Cow::Borrowed(segment) };
-    let is_odd = |character: char| character.is_control() || "/\\;%?#".contains(character);
-    let is_dots = decoded.chars().all(|character| character == '.');
-    (!is_dots && !decoded.chars().any(is_odd)).then_some(decoded)
+fn reads(verb: ResourceVerb) -> bool {
+    matches!(verb, ResourceVerb::Get | ResourceVerb::List | ResourceVerb::Watch)
 }
 
-/// `None` for invalid escapes and invalid UTF-8.
-fn percent_decode(segment: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(segment.len());
-    let mut rest = segment.as_bytes();
-    while let Some((first, behind)) = rest.split_first() {
-        if *first == b'%' {
-            let digits = std::str::from_utf8(behind.get(..2)?).ok()?;
-            bytes.push(u8::from_str_radix(digits, 16).ok().filter(|_| !digits.contains('+'))?);
-            rest = behind.get(2..)?;
-        } else {
-            bytes.push(*first);
-            rest = behind;
-        }
+/// Whether the request creates an access review, which the server answers and does not store.
+fn is_access_review(resource: &ResourceRequest<'_>) -> bool {
+    if resource.verb() != ResourceVerb::Create || resource.parts().count() != 1 {
+        return false;
     }
-    String::from_utf8(bytes).ok()
+    match resource.group() {
+        "authorization.k8s.io" => matches!(
+            resource.resource(),
+            "selfsubjectaccessreviews"
+                | "selfsubjectrulesreviews"
+                | "subjectaccessreviews"
+                | "localsubjectaccessreviews"
+        ),
+        "authentication.k8s.io" => resource.resource() == "selfsubjectreviews",
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -169,7 +123,6 @@ mod tests {
             ("GET", "/api/v1/nodes/proxy"),
             ("GET", "/apis/apps/v1/namespaces/a/deployments/b/scale"),
             ("GET", "/apis/example.com/v1/namespaces/a/things/name%20with%3Acolon"),
-            ("OPTIONS", "/api/v1/namespaces"),
             ("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews"),
             ("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"),
             ("POST", "/apis/authorization.k8s.io/v1/namespaces/a/localsubjectaccessreviews"),
@@ -227,6 +180,17 @@ mod tests {
             ("GET", "/api/v1/namespaces/a/pods/b%zz"),
             ("GET", "/api/v1/namespaces/a/pods/b%ff"),
             ("GET", "/api/v1/namespaces/a/pods/b%"),
+            ("POST", "/api/v1/watch/namespaces/a/pods"),
+            ("DELETE", "/api/v1/watch/pods"),
+            ("GET", "/api/v1/watch"),
+            ("OPTIONS", "/api/v1/namespaces"),
+            ("OPTIONS", "/api/v1/namespaces/a/pods/b/proxy/x"),
+            ("OPTIONS", "/api/v1/namespaces/a/services/b/proxy"),
+            ("OPTIONS", "/api/v1/nodes/n/proxy/run/a/b/c"),
+            ("OPTIONS", "/version"),
+            ("CONNECT", "/api/v1/nodes/n/proxy"),
+            ("CONNECT", "/api/v1/namespaces/a/pods"),
+            ("GET", "/apis/g/v1/namespaces/a/status/b/exec"),
             ("get", "/api/v1/namespaces/a/pods"),
             ("TRACE", "/api/v1"),
             ("PROPFIND", "/api/v1"),

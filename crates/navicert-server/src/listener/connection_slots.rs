@@ -3,13 +3,16 @@
 //! accepted client has time to send a request.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
+use super::unfinished_head::UnfinishedHead;
+use crate::fairness::FlowId;
+use crate::limits::ServerLimits;
 use crate::metrics::ListenerMetrics;
 
 /// A connection idle for less than this is never evicted.
@@ -32,11 +35,19 @@ pub(super) struct ConnectionSlots {
     start: Instant,
     min_idle: Duration,
     metrics: Arc<ListenerMetrics>,
+    /// Bytes of all unfinished request heads.
+    unfinished: AtomicUsize,
+    max_unfinished: usize,
 }
 
 impl ConnectionSlots {
     /// Creates the slots.
-    pub(super) fn new(limit: usize, min_idle: Duration, metrics: Arc<ListenerMetrics>) -> Arc<Self> {
+    pub(super) fn new(
+        limit: usize,
+        max_unfinished: usize,
+        min_idle: Duration,
+        metrics: Arc<ListenerMetrics>,
+    ) -> Arc<Self> {
         let limit = limit.min(Semaphore::MAX_PERMITS);
         Arc::new(ConnectionSlots {
             permits: Arc::new(Semaphore::new(limit)),
@@ -46,6 +57,8 @@ impl ConnectionSlots {
             start: Instant::now(),
             min_idle,
             metrics,
+            unfinished: AtomicUsize::new(0),
+            max_unfinished,
         })
     }
 
@@ -86,13 +99,66 @@ impl ConnectionSlots {
         let Some(state) = idle.min_by_key(|state| state.idle_since.load(Ordering::Relaxed)) else { return };
         state.evict.notify_one();
         drop(occupied);
-        if self.metrics.count_eviction().is_multiple_of(LOG_EVERY_EVICTIONS) {
-            tracing::warn!(
-                event = "connections_evicted",
-                connections = self.limit,
-                "connection limit reached, evicting idle connections (`limits.connections`)"
-            );
+        self.count_evictions(1, "connection limit reached, evicting idle connections (`limits.connections`)");
+    }
+
+    /// Counts evictions, and logs some of them.
+    fn count_evictions(&self, count: u64, reason: &'static str) {
+        for _ in 0..count {
+            if self.metrics.count_eviction().is_multiple_of(LOG_EVERY_EVICTIONS) {
+                tracing::warn!(event = "connections_evicted", connections = self.limit, "{reason}");
+            }
         }
+    }
+
+    /// Records that the unfinished head of a connection changed from `before` to `now` bytes. Above the limit of all
+    /// heads, closes connections of the address that holds the most.
+    pub(super) fn record_unfinished(&self, slot: &SlotState, before: usize, now: usize) {
+        slot.unfinished.store(now, Ordering::Relaxed);
+        let total = match now.checked_sub(before) {
+            Some(more) => self.unfinished.fetch_add(more, Ordering::Relaxed).saturating_add(more),
+            None => self.unfinished.fetch_sub(before.saturating_sub(now), Ordering::Relaxed),
+        };
+        if total > self.max_unfinished && now > before {
+            self.evict_unfinished();
+        }
+    }
+
+    /// Closes the connections with the largest unfinished heads, of the address with the most bytes first, until an
+    /// eighth of the limit is free: the next connections do not search again.
+    fn evict_unfinished(&self) {
+        let mut peers: HashMap<Option<FlowId>, PeerHeads> = HashMap::new();
+        let mut total = 0usize;
+        for state in self.occupied().values().filter(|state| !state.is_evicted.load(Ordering::Relaxed)) {
+            let bytes = state.unfinished.load(Ordering::Relaxed);
+            if bytes > 0 && state.is_idle() {
+                let PeerHeads { held, heads } = peers.entry(state.peer.get().copied()).or_default();
+                *held = held.saturating_add(bytes);
+                heads.push((bytes, Arc::clone(state)));
+                total = total.saturating_add(bytes);
+            }
+        }
+        for PeerHeads { heads, .. } in peers.values_mut() {
+            heads.sort_unstable_by_key(|(bytes, _)| *bytes);
+        }
+        let allowed = self.max_unfinished.saturating_sub(self.max_unfinished / 8);
+        let mut evicted = 0u64;
+        while total > allowed {
+            let Some(PeerHeads { held, heads }) = peers.values_mut().max_by_key(|peer| peer.held) else {
+                break;
+            };
+            let Some((bytes, state)) = heads.pop() else { break };
+            *held = held.saturating_sub(bytes);
+            total = total.saturating_sub(bytes);
+            state.is_evicted.store(true, Ordering::Relaxed);
+            state.evict.notify_one();
+            evicted = evicted.saturating_add(1);
+        }
+        self.count_evictions(
+            evicted,
+            "limit of unfinished request heads reached, closing the largest \
+                                       (`limits.unfinishedBytes`)",
+        );
     }
 
     /// Waits until all slots are free.
@@ -104,6 +170,15 @@ impl ConnectionSlots {
     fn occupied(&self) -> MutexGuard<'_, HashMap<u64, Arc<SlotState>>> {
         self.occupied.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Unfinished request heads of one client address.
+#[derive(Default)]
+struct PeerHeads {
+    /// Bytes of all of them.
+    held: usize,
+    /// Bytes of each, and its connection.
+    heads: Vec<(usize, Arc<SlotState>)>,
 }
 
 /// Holds a slot until it is dropped.
@@ -118,6 +193,11 @@ impl SlotGuard {
     pub(super) fn state(&self) -> &Arc<SlotState> {
         &self.state
     }
+
+    /// Counts the unfinished request heads of this connection.
+    pub(super) fn unfinished_head(&self, limits: &ServerLimits) -> UnfinishedHead {
+        UnfinishedHead::new(Arc::clone(&self.slots), Arc::clone(&self.state), limits)
+    }
 }
 
 impl Drop for SlotGuard {
@@ -126,20 +206,75 @@ impl Drop for SlotGuard {
     }
 }
 
+/// Keeps the slot of a connection after HTTP has ended on it, until the tunnel through it ends. It is the tunnel's
+/// connection that counts towards the limit, and that a shutdown waits for.
+#[derive(Clone)]
+pub(crate) struct TunnelSlot {
+    _held: Arc<(ActiveRequest, Arc<SlotGuard>)>,
+}
+
+impl TunnelSlot {
+    pub(super) fn new(slot: Arc<SlotGuard>) -> Self {
+        TunnelSlot { _held: Arc::new((slot.state.begin_request(), slot)) }
+    }
+}
+
 /// Activity of one connection: number of active requests, or since when it is idle. A connection with an incomplete
 /// request head is idle.
+#[derive(Debug)]
 pub(super) struct SlotState {
     active_requests: AtomicUsize,
     /// Nanoseconds since the start of the listener.
     idle_since: AtomicU64,
     start: Instant,
     evict: Notify,
+    has_accepted_token: AtomicBool,
+    /// Bytes of the unfinished request head.
+    unfinished: AtomicUsize,
+    /// Part of a response waits for the client.
+    has_unsent_data: AtomicBool,
+    /// Chosen for eviction because of its unfinished head.
+    is_evicted: AtomicBool,
+    /// The client address, once it is known.
+    peer: OnceLock<FlowId>,
 }
 
 impl SlotState {
     fn new(start: Instant) -> Self {
         let since = AtomicU64::new(nanoseconds(start.elapsed()));
-        SlotState { active_requests: AtomicUsize::new(0), idle_since: since, start, evict: Notify::new() }
+        SlotState {
+            active_requests: AtomicUsize::new(0),
+            idle_since: since,
+            start,
+            evict: Notify::new(),
+            has_accepted_token: AtomicBool::new(false),
+            unfinished: AtomicUsize::new(0),
+            has_unsent_data: AtomicBool::new(false),
+            is_evicted: AtomicBool::new(false),
+            peer: OnceLock::new(),
+        }
+    }
+
+    /// Records whether part of a response waits for the client.
+    pub(super) fn set_unsent_data(&self, has_unsent_data: bool) {
+        self.has_unsent_data.store(has_unsent_data, Ordering::Relaxed);
+    }
+
+    /// Whether part of a request or of a response is in a buffer.
+    pub(super) fn has_buffered_data(&self) -> bool {
+        self.unfinished.load(Ordering::Relaxed) > 0 || self.has_unsent_data.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_peer(&self, flow: FlowId) {
+        let _ = self.peer.set(flow);
+    }
+
+    pub(super) fn has_accepted_token(&self) -> bool {
+        self.has_accepted_token.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn token_accepted(&self) {
+        self.has_accepted_token.store(true, Ordering::Relaxed);
     }
 
     /// Registers a request that is active until its response body has been consumed.
@@ -203,7 +338,12 @@ mod tests {
     use super::*;
 
     fn slots(limit: usize) -> Arc<ConnectionSlots> {
-        ConnectionSlots::new(limit, Duration::ZERO, ListenerMetrics::new("test", Arc::new(SystemClock)))
+        ConnectionSlots::new(
+            limit,
+            1_000,
+            Duration::ZERO,
+            ListenerMetrics::new("test", Arc::new(SystemClock)),
+        )
     }
 
     /// Whether the future is ready without further events.
@@ -254,12 +394,38 @@ mod tests {
     #[tokio::test]
     async fn keeps_connections_that_were_active_recently() {
         let metrics = ListenerMetrics::new("test", Arc::new(SystemClock));
-        let slots = ConnectionSlots::new(1, Duration::from_secs(3600), metrics);
+        let slots = ConnectionSlots::new(1, 1_000, Duration::from_secs(3600), metrics);
         let slot = slots.acquire().await;
         slots.evict_longest_idle();
         drop(slot.state().begin_request());
         slots.evict_longest_idle();
         assert!(!is_done(slot.state().evicted()).await);
+    }
+
+    #[tokio::test]
+    async fn closes_the_largest_unfinished_heads_of_the_peer_that_holds_the_most() {
+        let admission = crate::fairness::Admission::default();
+        let flow = |address: &str| admission.peer_flow(address.parse().unwrap());
+        let slots = slots(20);
+        let mut flood = Vec::new();
+        for number in 0..10 {
+            let slot = slots.acquire().await;
+            slot.state().set_peer(flow("10.0.0.1"));
+            slots.record_unfinished(slot.state(), 0, 50 + number);
+            flood.push(slot);
+        }
+        let other = slots.acquire().await;
+        other.state().set_peer(flow("10.0.0.2"));
+        slots.record_unfinished(other.state(), 0, 400);
+        assert!(!is_done(flood[9].state().evicted()).await, "945 bytes are allowed");
+        slots.record_unfinished(flood[0].state(), 50, 110);
+        assert!(is_done(flood[0].state().evicted()).await, "the largest of the peer with the most");
+        assert!(is_done(flood[9].state().evicted()).await, "an eighth is free again");
+        assert!(!is_done(flood[8].state().evicted()).await);
+        assert!(!is_done(other.state().evicted()).await, "the largest head, of a peer with less");
+        slots.record_unfinished(flood[0].state(), 110, 0);
+        slots.record_unfinished(flood[9].state(), 59, 0);
+        assert_eq!(slots.unfinished.load(Ordering::Relaxed), 836);
     }
 
     #[tokio::test(start_paused = true)]

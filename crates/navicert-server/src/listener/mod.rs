@@ -5,21 +5,23 @@
 //! ```
 
 mod connection_slots;
+mod http2_heads;
 mod proxy_protocol;
 mod response_body;
 mod strict_http1;
+mod unfinished_head;
 
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use http::header::{CONNECTION, HeaderValue};
-use http::{Request, Response, StatusCode, Version};
+use http::header::{CONNECTION, HeaderValue, UPGRADE};
+use http::{Method, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -28,26 +30,45 @@ use navicert_client::repoll::poll_until_parked;
 use navicert_client::wake_gate::PollOnWake;
 use rustls::ServerConfig;
 use rustls_pki_types::CertificateDer;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
 use tokio_rustls::TlsAcceptor;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
+use crate::fairness::{Admission, FlowId, Overloaded};
 use crate::forward::ReplyBody;
-use crate::limits::{InFlight, ServerLimits};
+use crate::limits::ServerLimits;
 use crate::metrics::ListenerMetrics;
 use crate::problem::Problem;
-use connection_slots::{ConnectionSlots, MIN_IDLE, SlotState};
+use connection_slots::{ConnectionSlots, MIN_IDLE, SlotGuard, SlotState};
+
+pub(crate) use connection_slots::TunnelSlot;
+use http2_heads::Http2Heads;
 use response_body::TrackedBody;
 use strict_http1::StrictHttp1;
+
+#[cfg(feature = "fuzzing")]
+pub(crate) use proxy_protocol::read as read_proxy_header;
+#[cfg(feature = "fuzzing")]
+pub(crate) use strict_http1::framing::{Inspection, RequestFraming};
 
 /// Interval of TCP keep-alive probes and HTTP/2 pings.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
 
+/// Flow-control windows of HTTP/2: what a client may send before it is read. A request to an API server is far smaller.
+const HTTP2_STREAM_WINDOW: u32 = 128 * 1024;
+const HTTP2_CONNECTION_WINDOW: u32 = 256 * 1024;
+
+/// Response bytes that are buffered for one HTTP/2 stream whose client does not read.
+const HTTP2_SEND_BUFFER: usize = 64 * 1024;
+
 /// Pause after a failed accept.
 const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(100);
+
+/// An HTTP/1.1 connection that is idle for this long has no buffers.
+const IDLE_BUFFER_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Time that an idle HTTP/1.1 connection has to shut down.
 const IDLE_SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
@@ -59,25 +80,78 @@ const IDLE_SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
 pub struct CloseConnection;
 
 /// Remote end of a connection.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Peer {
     /// Source address.
     pub address: SocketAddr,
     /// Client certificate chain, leaf first; empty without client authentication.
     pub certificates: Vec<CertificateDer<'static>>,
     names: OnceLock<Vec<String>>,
+    /// The IP address as a header value: formatting it takes 1,300 instructions.
+    address_value: OnceLock<Option<HeaderValue>>,
+    /// Activity of the connection.
+    slot: Arc<SlotState>,
+    admission: Arc<Admission>,
+    flow: FlowId,
+    /// The first user who was authenticated on this connection.
+    user: OnceLock<FlowId>,
 }
 
 impl Peer {
-    /// A peer with this address and certificate chain.
-    pub fn new(address: SocketAddr, certificates: Vec<CertificateDer<'static>>) -> Self {
-        Peer { address, certificates, names: OnceLock::new() }
+    /// The budgets that the requests of this peer share with others.
+    pub fn admission(&self) -> &Admission {
+        &self.admission
+    }
+
+    /// The flow of this peer's address.
+    pub fn flow(&self) -> FlowId {
+        self.flow
+    }
+
+    /// The flow of a client whose requests this peer forwards, or of the peer itself.
+    pub fn flow_of(&self, client: IpAddr) -> FlowId {
+        if client == self.address.ip() { self.flow } else { self.admission.peer_flow(client) }
+    }
+
+    /// The address of a client whose requests this peer forwards, or of the peer itself, as a header value.
+    pub(crate) fn address_value(&self, client: IpAddr) -> Option<HeaderValue> {
+        let value = |address: IpAddr| HeaderValue::try_from(address.to_string()).ok();
+        match client == self.address.ip() {
+            true => self.address_value.get_or_init(|| value(client)).clone(),
+            false => value(client),
+        }
+    }
+
+    /// Records that a user was authenticated on this connection. A valid token permits larger request heads on it.
+    ///
+    /// # Errors
+    /// [`Overloaded`] if this is the connection's first user, who has too many connections.
+    pub fn authenticated(&self, user: FlowId, has_token: bool) -> Result<(), Overloaded> {
+        if self.user.get().is_none() {
+            self.admission.take_connection(user)?;
+            if self.user.set(user).is_err() {
+                // Another stream of an HTTP/2 connection was first.
+                self.admission.return_connection(user);
+            }
+        }
+        if has_token {
+            self.slot.token_accepted();
+        }
+        Ok(())
     }
 
     /// Common name and DNS names of the client certificate; `None` without a certificate.
     pub fn names(&self) -> Option<&[String]> {
         let own = self.certificates.first()?;
         Some(self.names.get_or_init(|| names(own)))
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        if let Some(user) = self.user.get() {
+            self.admission.return_connection(*user);
+        }
     }
 }
 
@@ -114,9 +188,10 @@ pub trait Handler: Send + Sync + 'static {
         peer: &Peer,
     ) -> impl Future<Output = Response<ReplyBody>> + Send;
 
-    /// Response to a request above the in-flight limit.
-    fn overloaded(&self) -> Response<ReplyBody> {
-        Problem::TooManyRequests.response()
+    /// Called once, when the listener has stopped accepting connections and in-flight requests have `grace` to finish:
+    /// ends streams that clients can continue elsewhere.
+    fn begin_drain(&self, grace: Duration) {
+        let _ = grace;
     }
 }
 
@@ -162,9 +237,10 @@ pub async fn serve<H: Handler>(
     let Socket { listener, security, limits, metrics } = socket;
     listener.set_nonblocking(true)?;
     let listener = TcpListener::from_std(listener)?;
-    let in_flight = InFlight::new(limits.requests);
-    let serving = ConnectionServer { limits, security, in_flight, metrics, stop };
-    let slots = ConnectionSlots::new(limits.connections, MIN_IDLE, Arc::clone(&serving.metrics));
+    let admission = Arc::new(Admission::new(&limits));
+    let serving = ConnectionServer { limits, security, admission, metrics, stop };
+    let metrics = Arc::clone(&serving.metrics);
+    let slots = ConnectionSlots::new(limits.connections, limits.unfinished_bytes, MIN_IDLE, metrics);
     let mut stopping = serving.stop.clone();
     loop {
         let accepted = tokio::select! {
@@ -189,13 +265,13 @@ pub async fn serve<H: Handler>(
             slot = slots.acquire() => slot,
             _ = stopping.wait_for(|stop| *stop) => break,
         };
-        let (serving, handler) = (serving.clone(), Arc::clone(&handler));
+        let (serving, handler, slot) = (serving.clone(), Arc::clone(&handler), Arc::new(slot));
         tokio::spawn(async move {
             let metrics = Arc::clone(&serving.metrics);
             let _open = metrics.connection_opened();
             tokio::select! {
                 biased;
-                () = serving.serve_connection(stream, peer, handler, slot.state()) => {}
+                () = serving.serve_connection(stream, peer, handler, &slot) => {}
                 () = PollOnWake::new(slot.state().evicted()) => {}
             }
             drop(slot);
@@ -210,7 +286,7 @@ pub async fn serve<H: Handler>(
 struct ConnectionServer {
     limits: ServerLimits,
     security: Security,
-    in_flight: InFlight,
+    admission: Arc<Admission>,
     metrics: Arc<ListenerMetrics>,
     stop: watch::Receiver<bool>,
 }
@@ -221,7 +297,7 @@ impl ConnectionServer {
         mut stream: TcpStream,
         peer: SocketAddr,
         handler: Arc<H>,
-        slot: &Arc<SlotState>,
+        slot: &Arc<SlotGuard>,
     ) {
         let Ok(local) = stream.local_addr() else { return };
         if !handler.admits(peer, local) {
@@ -245,8 +321,9 @@ impl ConnectionServer {
         };
         let outcome = match &self.security {
             Security::Plain => {
-                let service = self.service(handler, Peer::new(peer, Vec::new()), slot);
-                self.serve_http1(stream, service).await
+                let service = self.service(handler, peer, Vec::new(), slot);
+                let head = slot.unfinished_head(&self.limits);
+                self.serve_http1(StrictHttp1::new(stream, head), service).await
             }
             Security::Tls(config) => {
                 let acceptor = TlsAcceptor::from(config.load_full());
@@ -278,11 +355,13 @@ impl ConnectionServer {
         acceptor: TlsAcceptor,
         peer: SocketAddr,
         handler: Arc<H>,
-        slot: &Arc<SlotState>,
+        slot: &Arc<SlotGuard>,
     ) -> hyper::Result<()> {
-        let stream = match tokio::time::timeout(self.limits.handshake_timeout, acceptor.accept(stream)).await
-        {
-            Ok(Ok(stream)) => stream,
+        // The session and what is needed only for a while are boxed, because a task is as large as its largest state: without
+        // that, the task of an idle connection took 8,320 bytes.
+        let accept = Box::pin(tokio::time::timeout(self.limits.handshake_timeout, acceptor.accept(stream)));
+        let stream = match accept.await {
+            Ok(Ok(stream)) => Box::new(stream),
             Ok(Err(error)) => {
                 self.metrics.handshake_failed();
                 tracing::debug!(event = "tls_handshake_failed", %peer, %error, "TLS handshake failed");
@@ -298,45 +377,96 @@ impl ConnectionServer {
         let is_http2 = session.alpn_protocol() == Some(b"h2");
         let certificates = session.peer_certificates().unwrap_or_default();
         let certificates = certificates.iter().map(|certificate| certificate.clone().into_owned()).collect();
-        let service = self.service(handler, Peer::new(peer, certificates), slot);
+        let service = self.service(handler, peer, certificates, slot);
+        let head = slot.unfinished_head(&self.limits);
         match is_http2 {
-            true => self.serve_http2(stream, service).await,
-            false => self.serve_http1(CoalescingStream::new(stream), service).await,
+            true => Box::pin(self.serve_http2(Http2Heads::new(stream, head), service)).await,
+            false => self.serve_http1(StrictHttp1::new(CoalescingStream::new(stream), head), service).await,
         }
     }
 
-    fn service<H>(&self, handler: Arc<H>, peer: Peer, slot: &Arc<SlotState>) -> Arc<ConnectionService<H>> {
-        let (in_flight, metrics) = (self.in_flight.clone(), Arc::clone(&self.metrics));
-        let (slot, goaway) = (Arc::clone(slot), Notify::new());
-        Arc::new(ConnectionService { handler, in_flight, metrics, peer, slot, goaway })
+    fn service<H>(
+        &self,
+        handler: Arc<H>,
+        address: SocketAddr,
+        certificates: Vec<CertificateDer<'static>>,
+        guard: &Arc<SlotGuard>,
+    ) -> Arc<ConnectionService<H>> {
+        let (slot, admission) = (Arc::clone(guard.state()), Arc::clone(&self.admission));
+        let flow = admission.peer_flow(address.ip());
+        slot.set_peer(flow);
+        let peer = Peer {
+            address,
+            certificates,
+            names: OnceLock::new(),
+            address_value: OnceLock::new(),
+            slot,
+            admission,
+            flow,
+            user: OnceLock::new(),
+        };
+        Arc::new(ConnectionService {
+            handler,
+            metrics: Arc::clone(&self.metrics),
+            peer,
+            slot: Arc::downgrade(guard),
+            goaway: Notify::new(),
+        })
     }
 
     async fn serve_http1<H: Handler>(
         mut self,
-        stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+        mut stream: StrictHttp1<impl AsyncRead + AsyncWrite + Send + Unpin + 'static>,
         service: Arc<ConnectionService<H>>,
     ) -> hyper::Result<()> {
         let limits = self.limits;
-        let slot = Arc::clone(&service.slot);
-        let respond = service_fn(move |request| Arc::clone(&service).respond(request));
-        let connection = hyper::server::conn::http1::Builder::new()
-            // hyper would create a timer per request; the slot already records idle time.
-            .header_read_timeout(None)
-            .max_buf_size(limits.header_bytes.max(8 * 1024))
-            .max_headers(limits.header_lines)
-            .serve_connection(TokioIo::new(StrictHttp1::new(stream, limits.header_bytes)), respond)
-            .with_upgrades();
-        tokio::pin!(connection);
-        let is_idle = tokio::select! {
-            biased;
-            outcome = poll_until_parked(connection.as_mut()) => return outcome,
-            _ = PollOnWake::new(self.stop.wait_for(|stop| *stop)) => false,
-            () = PollOnWake::new(slot.idle_for(limits.header_timeout)) => true,
-        };
-        connection.as_mut().graceful_shutdown();
-        match is_idle {
-            true => close_idle(connection, &slot, IDLE_SHUTDOWN_TIMEOUT).await,
-            false => connection.await,
+        let slot = Arc::clone(&service.peer.slot);
+        let mut builder = hyper::server::conn::http1::Builder::new();
+        // hyper would create a timer per request; the slot already records idle time.
+        builder.header_read_timeout(None).max_buf_size(limits.header_bytes.max(8 * 1024));
+        builder.max_headers(limits.header_lines);
+        let mut idle_limit = IDLE_BUFFER_TIMEOUT.min(limits.header_timeout);
+        loop {
+            // hyper's buffers are half of an idle connection's memory: it has none before its first request, and none
+            // after it was idle for a while.
+            let has_data = tokio::select! {
+                biased;
+                has_data = stream.wait_for_data() => has_data,
+                _ = PollOnWake::new(self.stop.wait_for(|stop| *stop)) => false,
+                () = PollOnWake::new(slot.idle_for(limits.header_timeout)) => false,
+            };
+            if !has_data {
+                let _ = tokio::time::timeout(IDLE_SHUTDOWN_TIMEOUT, stream.shutdown()).await;
+                return Ok(());
+            }
+            let service = Arc::clone(&service);
+            let respond = service_fn(move |request| Arc::clone(&service).respond(request));
+            let connection = builder.serve_connection(TokioIo::new(stream), respond).with_upgrades();
+            let mut connection = Box::new(connection);
+            let is_idle = loop {
+                let is_idle = tokio::select! {
+                    biased;
+                    outcome = poll_until_parked(Pin::new(&mut *connection)) => return outcome,
+                    _ = PollOnWake::new(self.stop.wait_for(|stop| *stop)) => false,
+                    () = PollOnWake::new(slot.idle_for(idle_limit)) => true,
+                };
+                if !is_idle || idle_limit == limits.header_timeout || !slot.has_buffered_data() {
+                    break is_idle;
+                }
+                // Part of a request or of a response is in a buffer: keep the buffers from now on.
+                idle_limit = limits.header_timeout;
+            };
+            if !is_idle || idle_limit == limits.header_timeout {
+                let mut connection = Pin::new(&mut *connection);
+                connection.as_mut().graceful_shutdown();
+                return match is_idle {
+                    true => close_idle(connection, &slot, IDLE_SHUTDOWN_TIMEOUT).await,
+                    false => connection.await,
+                };
+            }
+            let Some(parts) = connection.into_parts() else { return Ok(()) };
+            stream = parts.io.into_inner();
+            stream.unread(&parts.read_buf);
         }
     }
 
@@ -348,13 +478,17 @@ impl ConnectionServer {
         let limits = self.limits;
         let service_handle = Arc::clone(&service);
         let respond = service_fn(move |request| Arc::clone(&service).respond(request));
-        let head = u32::try_from(limits.header_bytes).unwrap_or(u32::MAX);
+        // One size for the whole connection: HTTP/2 has no way to raise it after the first token.
+        let head = limits.unauthenticated_header_bytes.min(limits.header_bytes);
+        let head = u32::try_from(head).unwrap_or(u32::MAX);
         let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .max_concurrent_streams(limits.http2_streams)
             .max_header_list_size(head)
             .keep_alive_interval(KEEPALIVE_INTERVAL)
-            .adaptive_window(true)
+            .initial_stream_window_size(HTTP2_STREAM_WINDOW)
+            .initial_connection_window_size(HTTP2_CONNECTION_WINDOW)
+            .max_send_buf_size(HTTP2_SEND_BUFFER)
             .serve_connection(TokioIo::new(stream), respond);
         tokio::pin!(connection);
         let is_idle = tokio::select! {
@@ -362,11 +496,11 @@ impl ConnectionServer {
             _ = self.stop.wait_for(|stop| *stop) => false,
             () = service_handle.goaway.notified() => false,
             // hyper has no idle timeout for HTTP/2, not even before the first request.
-            () = service_handle.slot.idle_for(limits.header_timeout) => true,
+            () = service_handle.peer.slot.idle_for(limits.header_timeout) => true,
         };
         connection.as_mut().graceful_shutdown();
         match is_idle {
-            true => close_idle(connection, &service_handle.slot, limits.handshake_timeout).await,
+            true => close_idle(connection, &service_handle.peer.slot, limits.handshake_timeout).await,
             false => connection.await,
         }
     }
@@ -392,38 +526,35 @@ async fn close_idle(
 /// counts.
 struct ConnectionService<H> {
     handler: Arc<H>,
-    in_flight: InFlight,
     metrics: Arc<ListenerMetrics>,
     peer: Peer,
-    /// Activity of the connection.
-    slot: Arc<SlotState>,
+    /// The connection's slot, for tunnels.
+    slot: Weak<SlotGuard>,
     /// Notified when an HTTP/2 connection should send `GOAWAY`.
     goaway: Notify,
 }
 
 impl<H: Handler> ConnectionService<H> {
-    /// Handles one request, if the in-flight limit allows it. A single function, because each layer would move the
-    /// request again.
+    /// Handles one request. A single function, because each layer would move the request again.
     async fn respond(
         self: Arc<Self>,
-        request: Request<Incoming>,
+        mut request: Request<Incoming>,
     ) -> Result<Response<TrackedBody>, Infallible> {
-        let active = self.slot.begin_request();
+        let active = self.peer.slot.begin_request();
         let in_flight_request = self.metrics.request_started();
         let version = request.version();
-        let guard = self.in_flight.try_enter();
-        let mut response = if guard.is_some() {
-            self.handler.handle(request, &self.peer).await
-        } else {
-            // Moved or dropped in both branches, so that the future keeps no space for it.
-            drop(request);
-            self.handler.overloaded()
-        };
-        drop(guard);
+        let asked_upgrade = version != Version::HTTP_2
+            && (request.headers().contains_key(UPGRADE) || *request.method() == Method::CONNECT);
+        if asked_upgrade && let Some(slot) = self.slot.upgrade() {
+            request.extensions_mut().insert(TunnelSlot::new(slot));
+        }
+        let mut response = self.handler.handle(request, &self.peer).await;
         if version == Version::HTTP_10 && response.status() == StatusCode::SWITCHING_PROTOCOLS {
             response = Problem::Malformed("protocol upgrades require HTTP/1.1").response();
         }
-        if response.extensions_mut().remove::<CloseConnection>().is_some() {
+        // Bytes after a request for another protocol are not a second request, whatever the response is (S252).
+        let is_refused_upgrade = asked_upgrade && response.status() != StatusCode::SWITCHING_PROTOCOLS;
+        if response.extensions_mut().remove::<CloseConnection>().is_some() || is_refused_upgrade {
             match version {
                 Version::HTTP_2 => self.goaway.notify_one(),
                 _ => drop(response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"))),

@@ -14,7 +14,7 @@ const MAX_V1_HEADER_BYTES: usize = 107;
 const MAX_V2_BODY_BYTES: usize = 4096;
 
 /// Source address of the connection; `None` for a connection of the load balancer itself (health check).
-pub(super) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<SocketAddr>> {
+pub(crate) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<SocketAddr>> {
     let mut start = [0; 12];
     // The shortest header of either version has more than 12 bytes: `PROXY UNKNOWN\r\n`.
     stream.read_exact(&mut start).await?;

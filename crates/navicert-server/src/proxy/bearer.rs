@@ -22,13 +22,29 @@ const UNPADDED: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// A token; zeroized when dropped and never printed.
-pub struct Token(Zeroizing<String>);
+/// A token, never printed: in the header that it was read from, or a copy that is zeroized when dropped.
+pub enum Token<'h> {
+    /// Part of a header.
+    InHeader(&'h str),
+    /// A copy.
+    Owned(Zeroizing<String>),
+}
 
-impl Token {
+impl Token<'_> {
     /// Returns the token.
     pub fn expose(&self) -> &str {
-        &self.0
+        match self {
+            Token::InHeader(token) => token,
+            Token::Owned(token) => token,
+        }
+    }
+
+    /// A token that does not borrow the header.
+    pub fn into_owned(self) -> Token<'static> {
+        Token::Owned(match self {
+            Token::InHeader(token) => Zeroizing::new(token.to_owned()),
+            Token::Owned(token) => token,
+        })
     }
 
     /// `Authorization` header value for forwarding, marked as sensitive.
@@ -41,7 +57,7 @@ impl Token {
     }
 }
 
-impl fmt::Debug for Token {
+impl fmt::Debug for Token<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token(***)")
     }
@@ -65,16 +81,16 @@ pub enum MalformedToken {
 ///
 /// # Errors
 /// [`MalformedToken`]: the token cannot be decoded.
-pub fn read(headers: &HeaderMap) -> Result<Option<Token>, MalformedToken> {
+pub fn read(headers: &HeaderMap) -> Result<Option<Token<'_>>, MalformedToken> {
     // Duplicate headers have been rejected already (S244).
     match crate::bearer::token(headers) {
-        Ok(Some(token)) => Ok(Some(Token(Zeroizing::new(token.to_owned())))),
+        Ok(Some(token)) => Ok(Some(Token::InHeader(token))),
         _ => web_socket(headers),
     }
 }
 
 // S98
-fn web_socket(headers: &HeaderMap) -> Result<Option<Token>, MalformedToken> {
+fn web_socket(headers: &HeaderMap) -> Result<Option<Token<'static>>, MalformedToken> {
     if headers.get(UPGRADE).is_none_or(|protocol| !protocol.as_bytes().eq_ignore_ascii_case(b"websocket")) {
         return Ok(None);
     }
@@ -93,7 +109,7 @@ fn web_socket(headers: &HeaderMap) -> Result<Option<Token>, MalformedToken> {
     match (token.is_empty(), others) {
         (true, _) => Err(MalformedToken::Encoding),
         (false, 0) => Err(MalformedToken::NoSubprotocol),
-        (false, _) => Ok(Some(Token(Zeroizing::new(token)))),
+        (false, _) => Ok(Some(Token::Owned(Zeroizing::new(token)))),
     }
 }
 
@@ -153,7 +169,7 @@ mod tests {
 
     #[test]
     fn token_is_never_printed() {
-        let token = Token(Zeroizing::new("e30.e30.c2ln".to_owned()));
+        let token = Token::Owned(Zeroizing::new("e30.e30.c2ln".to_owned()));
         assert_eq!(format!("{token:?}"), "Token(***)");
         assert!(token.authorization().unwrap().is_sensitive());
     }

@@ -6,14 +6,41 @@
 use std::collections::HashSet;
 
 use http::header::{HeaderName, HeaderValue};
+use navicert_authn::outcome::RefusalClass;
 
-use crate::user_ref::{ANONYMOUS, UserRef};
+use crate::audit::Reason;
+use crate::user_ref::{ANONYMOUS, UNAUTHENTICATED, UserRef};
 
-/// Maximum size of all identity headers.
+/// Maximum size of all identity headers, in bytes. Each counts as its name, its value and 32 bytes.
 // S267
-const MAX_IDENTITY_BYTES: usize = 64 * 1024;
-/// Maximum number of identity headers.
-const MAX_IDENTITY_HEADERS: usize = 1_000;
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct IdentityLimit(usize);
+
+/// What HTTP/2 adds to each header when it compares a header list with the peer's limit (RFC 9113, section 6.5.2).
+const HEADER_OVERHEAD_BYTES: usize = 32;
+
+impl IdentityLimit {
+    /// kube-apiserver accepts 1 MiB of headers, over HTTP/1.1 as over HTTP/2. The rest is for the client's headers and
+    /// the proxy's credential.
+    pub const MAX: IdentityLimit = IdentityLimit(704 * 1024);
+
+    /// A limit of this many bytes; `None` above what an API server accepts, and for 0.
+    pub fn from_bytes(bytes: usize) -> Option<Self> {
+        Some(IdentityLimit(bytes)).filter(|limit| bytes > 0 && *limit <= IdentityLimit::MAX)
+    }
+
+    /// The limit in bytes.
+    pub fn bytes(self) -> usize {
+        self.0
+    }
+}
+
+/// A thousand groups with names of 200 characters.
+impl Default for IdentityLimit {
+    fn default() -> Self {
+        IdentityLimit(256 * 1024)
+    }
+}
 
 /// Names of the identity headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,11 +97,26 @@ pub struct AllowedNames {
     /// `system:anonymous`, and the group `system:unauthenticated`, which suppresses `system:authenticated`.
     // S268
     pub anonymous: bool,
+    /// The group `system:masters`, whose members the API server authorizes before it asks RBAC.
+    pub masters: bool,
 }
 
 impl AllowedNames {
     /// All, for users that the API server itself has named.
-    pub const ALL: AllowedNames = AllowedNames { service_accounts: true, nodes: true, anonymous: true };
+    pub const ALL: AllowedNames =
+        AllowedNames { service_accounts: true, nodes: true, anonymous: true, masters: true };
+
+    /// Whether a user may have this name.
+    pub(super) fn permits_username(self, name: &str) -> bool {
+        (self.service_accounts || !name.starts_with("system:serviceaccount:"))
+            && (self.nodes || !name.starts_with("system:node:"))
+            && (self.anonymous || name != ANONYMOUS)
+    }
+
+    /// Whether a user may be in this group.
+    pub(super) fn permits_group(self, group: &str) -> bool {
+        (self.anonymous || group != UNAUTHENTICATED) && (self.masters || group != "system:masters")
+    }
 }
 
 /// The user cannot be encoded.
@@ -93,8 +135,8 @@ pub enum IdentityError {
     #[error("a key of the extra attributes cannot be encoded in a header")]
     ExtraKey,
     /// The size limit is exceeded.
-    #[error("the identity exceeds 64 KiB or 1000 headers")]
-    TooLarge,
+    #[error("the identity headers exceed {} bytes (`maxIdentityBytes`)", .0.bytes())]
+    TooLarge(IdentityLimit),
     /// A reserved name that is not allowed.
     // S268, S269
     #[error("reserved {0} is not allowed")]
@@ -102,18 +144,20 @@ pub enum IdentityError {
 }
 
 impl IdentityError {
-    /// Reason for metrics and logs, from a closed set.
-    pub fn class(self) -> &'static str {
+    /// Reason for logs.
+    pub fn reason(self) -> Reason {
         match self {
-            IdentityError::Empty => "identity_empty",
-            IdentityError::Unprintable(_) | IdentityError::ExtraKey => "identity_encoding",
-            IdentityError::TooLarge => "identity_too_large",
-            IdentityError::NameClass(_) => "name_class",
+            IdentityError::Empty => Reason::EmptyIdentity,
+            IdentityError::Unprintable(_) | IdentityError::ExtraKey => {
+                Reason::Refused(RefusalClass::IdentityEncoding)
+            }
+            IdentityError::TooLarge(_) => Reason::Refused(RefusalClass::IdentityTooLarge),
+            IdentityError::NameClass(_) => Reason::NameClass,
         }
     }
 }
 
-/// Encodes user name, UID, groups and extra attributes, in this order.
+/// Encodes user name, UID, groups and extra attributes, in this order, within the default limit.
 ///
 /// # Errors
 /// [`IdentityError`]: the user cannot be encoded exactly.
@@ -122,8 +166,21 @@ pub fn encode(
     names: &HeaderNames,
     allowed: AllowedNames,
 ) -> Result<Vec<(HeaderName, HeaderValue)>, IdentityError> {
+    encode_within(IdentityLimit::default(), user, names, allowed)
+}
+
+/// Encodes a user within a limit.
+///
+/// # Errors
+/// [`IdentityError`]: the user cannot be encoded exactly, or is too large.
+pub fn encode_within(
+    limit: IdentityLimit,
+    user: UserRef<'_>,
+    names: &HeaderNames,
+    allowed: AllowedNames,
+) -> Result<Vec<(HeaderName, HeaderValue)>, IdentityError> {
     check_name_class(user, allowed)?;
-    let mut lines = HeaderLines::default();
+    let mut lines = HeaderLines { headers: Vec::new(), bytes: 0, limit };
     if user.username.is_empty() {
         return Err(IdentityError::Empty);
     }
@@ -132,9 +189,9 @@ pub fn encode(
         lines.push(&names.uid, "uid", user.uid)?;
     }
     // S263, S264: skip empty groups and duplicates, one header per group.
-    let mut seen = HashSet::new();
+    let mut seen = SeenGroups::new(user.groups);
     for group in user.groups.iter().filter(|group| !group.is_empty()) {
-        if seen.insert(group.as_str()) {
+        if seen.is_first(group) {
             lines.push(&names.group, "group", group)?;
         }
     }
@@ -151,32 +208,56 @@ pub fn encode(
     Ok(lines.headers)
 }
 
-fn check_name_class(user: UserRef<'_>, allowed: AllowedNames) -> Result<(), IdentityError> {
-    let is_class = |prefix: &str| user.username.starts_with(prefix);
-    let is_unauthenticated = || user.groups.iter().any(|group| group == "system:unauthenticated");
-    if (is_class("system:serviceaccount:") && !allowed.service_accounts)
-        || (is_class("system:node:") && !allowed.nodes)
-        || (user.username == ANONYMOUS && !allowed.anonymous)
-    {
-        return Err(IdentityError::NameClass("username"));
-    }
-    if !allowed.anonymous && is_unauthenticated() {
-        return Err(IdentityError::NameClass("group"));
-    }
-    Ok(())
+/// Recognises repeated groups. Few groups are compared with each other, which costs less than hashing them.
+enum SeenGroups<'u> {
+    Few(&'u [String]),
+    Many(HashSet<&'u str>),
 }
 
-#[derive(Default)]
+const MAX_COMPARED_GROUPS: usize = 16;
+
+impl<'u> SeenGroups<'u> {
+    fn new(groups: &'u [String]) -> Self {
+        match groups.len() {
+            ..=MAX_COMPARED_GROUPS => SeenGroups::Few(groups),
+            _ => SeenGroups::Many(HashSet::new()),
+        }
+    }
+
+    /// Whether this group has not occurred before. Called once per group, in order.
+    fn is_first(&mut self, group: &'u str) -> bool {
+        match self {
+            SeenGroups::Few(groups) => {
+                let first = groups.iter().map(String::as_str).find(|other| *other == group);
+                first.is_none_or(|first| std::ptr::eq(first, group))
+            }
+            SeenGroups::Many(seen) => seen.insert(group),
+        }
+    }
+}
+
+fn check_name_class(user: UserRef<'_>, allowed: AllowedNames) -> Result<(), IdentityError> {
+    if !allowed.permits_username(user.username) {
+        return Err(IdentityError::NameClass("username"));
+    }
+    match user.groups.iter().all(|group| allowed.permits_group(group)) {
+        true => Ok(()),
+        false => Err(IdentityError::NameClass("group")),
+    }
+}
+
 struct HeaderLines {
     headers: Vec<(HeaderName, HeaderValue)>,
     bytes: usize,
+    limit: IdentityLimit,
 }
 
 impl HeaderLines {
     fn push(&mut self, name: &HeaderName, what: &'static str, text: &str) -> Result<(), IdentityError> {
-        self.bytes = self.bytes.saturating_add(name.as_str().len()).saturating_add(text.len());
-        if self.bytes > MAX_IDENTITY_BYTES || self.headers.len() >= MAX_IDENTITY_HEADERS {
-            return Err(IdentityError::TooLarge);
+        let added = [name.as_str().len(), text.len(), HEADER_OVERHEAD_BYTES];
+        self.bytes = added.into_iter().fold(self.bytes, usize::saturating_add);
+        if self.bytes > self.limit.bytes() {
+            return Err(IdentityError::TooLarge(self.limit));
         }
         if !is_preserved(text) {
             return Err(IdentityError::Unprintable(what));

@@ -2,25 +2,29 @@
 //! original user is recorded in extra attributes that clients cannot set.
 // S239
 
+mod authorization;
+
 use std::collections::BTreeMap;
 
 use http::HeaderMap;
 use navicert_client::transport::Transport;
 use navicert_types::token_review::UserInfo;
 
+use super::denial::Denial;
 use super::identity_headers::extra_key;
-use super::reviews::{AccessReviewError, Permission, subject_access_review};
+use super::permission::ConstrainedMode;
+use super::reviews::AccessReviewError;
+use crate::request_info::RequestInfo;
 use crate::user_ref::UserRef;
+use authorization::Authorization;
+
+pub(super) use authorization::{legacy_permissions, node};
 
 /// Prefix of the extra attributes that name the original user. Clients cannot request keys with it.
 pub const ORIGINAL_USER_PREFIX: &str = "original-user.navicert/";
 /// The extra attributes that name the original user.
 pub const ORIGINAL_USER_KEYS: [&str; 3] =
     ["original-user.navicert/username", "original-user.navicert/uid", "original-user.navicert/groups"];
-
-/// Maximum number of access reviews for one request.
-const MAX_ACCESS_REVIEWS: usize = 64;
-const AUTHENTICATION: &str = "authentication.k8s.io";
 
 /// The identity that a client asks to impersonate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,26 +37,11 @@ pub enum ImpersonationError {
     #[error("{0}")]
     Malformed(&'static str),
     /// The user lacks the permission.
-    #[error("{} is forbidden: User \"{user}\" cannot impersonate resource \"{resource}\"", QuotedResource(.resource, .name))]
-    Forbidden {
-        /// The authenticated user.
-        user: String,
-        /// The resource.
-        resource: String,
-        /// Name of the resource.
-        name: String,
-    },
+    #[error("{0}")]
+    Forbidden(Box<Denial>),
     /// The access review failed.
     #[error("failed to check whether impersonation is allowed")]
     Review(#[from] AccessReviewError),
-}
-
-struct QuotedResource<'a>(&'a String, &'a String);
-
-impl std::fmt::Display for QuotedResource<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} \"{}\"", self.0, self.1)
-    }
 }
 
 impl ImpersonationRequest {
@@ -95,53 +84,53 @@ impl ImpersonationRequest {
         }
     }
 
-    /// Asks the API server whether `user` may impersonate each part of the identity.
+    /// The requested identity, which nothing has authorized.
+    pub(super) fn into_user(self) -> UserInfo {
+        self.0
+    }
+
+    /// Asks the API server whether `user` may impersonate the identity: for this request, if the API server has constrained
+    /// impersonation, or for any.
     ///
     /// # Errors
     /// [`ImpersonationError`]: it may not, or the review failed.
     pub async fn authorize(
         self,
         user: UserRef<'_>,
+        request: Option<&RequestInfo<'_>>,
         upstream: &Transport,
     ) -> Result<UserInfo, ImpersonationError> {
-        let permissions = self.required_permissions();
-        if permissions.len() > MAX_ACCESS_REVIEWS {
-            return Err(ImpersonationError::Malformed("too many groups and attributes to impersonate"));
-        }
-        for permission in permissions {
-            if !subject_access_review(upstream, user, &permission).await? {
-                let Permission { resource, name, .. } = permission;
-                return Err(ImpersonationError::Forbidden { user: user.username.to_owned(), resource, name });
-            }
-        }
+        let authorization = Authorization { user, target: &self.0, request, upstream };
+        let mode = authorization.run().await?;
         let mut target = self.0;
+        // The API server sets the groups of a node itself in these modes; those of a service account in any.
+        if matches!(mode, Some(ConstrainedMode::AssociatedNode | ConstrainedMode::ArbitraryNode)) {
+            target.groups = vec!["system:nodes".to_owned()];
+        }
         target.extra.extend(original_user(user));
         Ok(target)
     }
+}
 
-    /// The same permissions that the API server checks.
-    // S233
-    fn required_permissions(&self) -> Vec<Permission> {
-        let UserInfo { username, uid, groups, extra } = &self.0;
-        let account = username.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'));
-        let mut permissions = vec![match account {
-            Some((namespace, name)) => {
-                Permission::impersonate("", "serviceaccounts").with_namespace(namespace).with_name(name)
-            }
-            None => Permission::impersonate("", "users").with_name(username),
-        }];
-        permissions.extend(groups.iter().map(|group| Permission::impersonate("", "groups").with_name(group)));
-        if !uid.is_empty() {
-            permissions.push(Permission::impersonate(AUTHENTICATION, "uids").with_name(uid));
-        }
-        for (key, values) in extra {
-            let one = |value: &String| {
-                Permission::impersonate(AUTHENTICATION, "userextras").with_subresource(key).with_name(value)
-            };
-            permissions.extend(values.iter().map(one));
-        }
-        permissions
-    }
+/// Namespace and name of a service account's user name. A name with the prefix but without exactly one namespace and
+/// one name, both valid, belongs to a user, as in the API server.
+pub(super) fn service_account(username: &str) -> Option<(&str, &str)> {
+    let (namespace, name) = username.strip_prefix("system:serviceaccount:")?.split_once(':')?;
+    let is_label = namespace.len() <= 63 && is_dns_label_text(namespace);
+    (is_label && is_subdomain(name)).then_some((namespace, name))
+}
+
+fn is_subdomain(name: &str) -> bool {
+    name.len() <= 253 && name.split('.').all(is_dns_label_text)
+}
+
+/// Lower-case letters, digits and dashes, with a letter or digit at both ends.
+fn is_dns_label_text(text: &str) -> bool {
+    let is_alphanumeric = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9');
+    let bytes = text.as_bytes();
+    bytes.first().is_some_and(is_alphanumeric)
+        && bytes.last().is_some_and(is_alphanumeric)
+        && bytes.iter().all(|byte| is_alphanumeric(byte) || *byte == b'-')
 }
 
 /// A key that the API server decodes to itself.
@@ -203,28 +192,31 @@ mod tests {
         }
     }
 
-    // B13: UIDs and extras are not resources of the core group.
+    // S233
     #[test]
-    fn checks_the_same_permissions_as_the_api_server() {
-        let request = ImpersonationRequest(UserInfo {
-            username: "system:serviceaccount:ns:robot".into(),
-            uid: "7".into(),
-            groups: vec!["g".into()],
-            extra: [("k.io/x".to_owned(), vec!["v".to_owned()])].into(),
-        });
-        let asked: Vec<String> = request
-            .required_permissions()
-            .into_iter()
-            .map(|one| {
-                format!("{}/{}/{} {} {}", one.group, one.resource, one.subresource, one.namespace, one.name)
-            })
-            .collect();
-        let expected = [
-            "/serviceaccounts/ ns robot",
-            "/groups/  g",
-            "authentication.k8s.io/uids/  7",
-            "authentication.k8s.io/userextras/k.io/x  v",
-        ];
-        assert_eq!(asked, expected);
+    fn service_account_names_are_split_as_the_api_server_does() {
+        for (username, expected) in [
+            ("system:serviceaccount:ns:robot", Some(("ns", "robot"))),
+            ("system:serviceaccount:ns:robot.v1-a", Some(("ns", "robot.v1-a"))),
+            ("system:serviceaccount:a:b:c", None),
+            ("system:serviceaccount:a", None),
+            ("system:serviceaccount::b", None),
+            ("system:serviceaccount:a:", None),
+            ("system:serviceaccount:a.b:c", None),
+            ("system:serviceaccount:A:b", None),
+            ("system:serviceaccount:a:b_c", None),
+            ("system:serviceaccount:a:-b", None),
+            ("system:serviceaccounts:a:b", None),
+            ("ann", None),
+        ] {
+            assert_eq!(service_account(username), expected, "{username}");
+            let user = UserInfo { username: username.into(), ..UserInfo::default() };
+            let resource = if expected.is_some() { "serviceaccounts" } else { "users" };
+            let asked = legacy_permissions(UserRef::from(&user))[0].to_string();
+            assert!(
+                asked.starts_with(&format!("impersonate resource \"{resource}\"")),
+                "{username}: {asked}"
+            );
+        }
     }
 }

@@ -8,47 +8,63 @@
 //! `RequestIdentity::identify` is the entry function. Only it creates an [`UpstreamIdentity`], and the forwarder
 //! requires one, so an unauthenticated request cannot reach the API server.
 
+mod active_streams;
 pub mod bearer;
 pub mod client_address;
+pub mod denial;
 pub mod identity_headers;
 pub mod impersonation;
+mod missing_permission;
+mod observer;
+pub mod permission;
+pub mod rbac;
+mod rejection;
+pub mod required_permissions;
 pub mod reviews;
 pub mod self_check;
+mod server_version;
 pub mod service_accounts;
 pub mod settings;
 pub mod upstream_access;
 
-use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use http::header::HeaderValue;
-use http::{Method, Request, Response, Uri, request};
+use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
+use http::{Method, Request, Response, StatusCode, Uri, request};
 use hyper::body::Incoming;
 use navicert_authn::jwt::{StatedExpiry, stated_expiry};
 use navicert_authn::metrics::sha256_label;
+use navicert_authn::outcome::RefusalClass;
 use navicert_authn::{AuthenticatedUser, AuthnDecision, AuthnOutcome, NoOpinion, ReloadableAuthenticator};
 use navicert_client::transport::{Timer, Transport};
+use navicert_types::Clock;
 use navicert_types::authentication_config::AnonymousAuthConfig;
 use navicert_types::token_review::UserInfo;
-use navicert_types::{Clock, error_chain};
 
-use crate::audit::{AuditEvent, AuditLog, Decision};
+use crate::audit::Reason;
+use crate::fairness::{Admission, FlowId};
 use crate::forward::{
-    ClientImpersonation, ForwardRules, Forwarder, Identify, Inbound, ReplyBody, UnauthorizedPolicy,
-    UpstreamIdentity,
+    ClientImpersonation, EarlyEnd, ForwardRules, Forwarder, Identify, Inbound, ReplyBody, StreamKind,
+    UnauthorizedPolicy, UpstreamIdentity,
 };
 use crate::listener::{Handler, Peer};
 use crate::problem::Problem;
+use crate::request_info::RequestInfo;
+use crate::trace_context::TraceParent;
 use crate::user_ref::{self, UserRef};
+use active_streams::{ActiveStreams, StreamDetails};
 use bearer::Token;
 use client_address::FORWARDED_FOR;
 use identity_headers::{AllowedNames, HeaderNames, IdentityError};
 use impersonation::{ImpersonationError, ImpersonationRequest};
+use rejection::Rejected;
+use server_version::ServerVersion;
 use service_accounts::{ServiceAccountReviews, TokenReviewer};
-use settings::{IdentityMode, ImpersonationPolicy, MaxStreamAge, ServiceAccountTokens};
+use settings::{IdentityMode, ImpersonationPolicy, ServiceAccountTokens};
 
+pub use observer::{RequestObserver, RequestOutcome};
 pub use settings::ProxySettings;
 pub use upstream_access::UpstreamAccess;
 
@@ -72,76 +88,6 @@ pub struct ProxyParts {
     pub timer: Arc<dyn Timer>,
 }
 
-/// Receives the outcome of every request, for example an audit log.
-pub trait RequestObserver: fmt::Debug + Send + Sync {
-    /// Whether outcomes are recorded.
-    fn is_enabled(&self) -> bool {
-        true
-    }
-
-    /// Called after the response head is known.
-    fn observe(&self, outcome: &RequestOutcome<'_>);
-}
-
-impl RequestObserver for AuditLog {
-    fn is_enabled(&self) -> bool {
-        self.is_enabled()
-    }
-
-    fn observe(&self, outcome: &RequestOutcome<'_>) {
-        let decision = match (outcome.reason, outcome.code) {
-            (_, 500..) => Decision::Error,
-            (Some(_), _) | (None, 400) => Decision::Deny,
-            (None, _) if outcome.user.is_none() => Decision::Deny,
-            _ => Decision::Allow,
-        };
-        self.record(&AuditEvent {
-            event: "request",
-            decision,
-            reason: outcome.reason,
-            user: outcome.user,
-            acting_as: outcome.acting_as,
-            issuer_hash: outcome.issuer.map(|url| sha256_label(url.as_bytes())).as_deref(),
-            jti_hash: outcome.jti_hash,
-            source: outcome.source,
-            caller: None,
-            audit_id: outcome.audit_id,
-            method: Some(outcome.method.as_str()),
-            path: Some(outcome.uri.path()),
-            code: outcome.code,
-            took_micros: u64::try_from(outcome.took.as_micros()).unwrap_or(u64::MAX),
-        });
-    }
-}
-
-/// Outcome of one request.
-#[derive(Debug)]
-pub struct RequestOutcome<'s> {
-    /// The authenticated user, if known.
-    pub user: Option<UserRef<'s>>,
-    /// The impersonated user, if any.
-    pub acting_as: Option<&'s str>,
-    /// URL of the token's issuer, if it is configured.
-    pub issuer: Option<&'s str>,
-    /// Hash of the token's `jti`, if it has one and its issuer is configured or the API server reviewed it.
-    // S224
-    pub jti_hash: Option<&'s str>,
-    /// Reason of a rejection, from a closed set.
-    pub reason: Option<&'static str>,
-    /// Client address.
-    pub source: Option<IpAddr>,
-    /// HTTP method.
-    pub method: &'s Method,
-    /// Request target.
-    pub uri: &'s Uri,
-    /// `Audit-ID` of the API server's response, if any.
-    pub audit_id: Option<&'s str>,
-    /// Status code of the response.
-    pub code: u16,
-    /// Time until the response head.
-    pub took: Duration,
-}
-
 /// The proxy.
 #[derive(Debug)]
 pub struct Proxy {
@@ -154,6 +100,8 @@ pub struct Proxy {
     names: HeaderNames,
     anonymous: Option<AnonymousAuthConfig>,
     upstream_access: Arc<UpstreamAccess>,
+    server_version: ServerVersion,
+    streams: Arc<ActiveStreams>,
 }
 
 impl Proxy {
@@ -179,9 +127,16 @@ impl Proxy {
         let forwarder = Forwarder::new(upstream, rules)
             .with_anonymous_upstream(anonymous_upstream)
             .with_timer(Arc::clone(&timer));
-        let service_accounts =
-            reviewer.map(|reviewer| ServiceAccountReviews::new(reviewer, Arc::clone(&clock)));
+        let service_accounts = reviewer
+            .map(|reviewer| ServiceAccountReviews::new(reviewer, Arc::clone(&clock), Arc::clone(&timer)));
         let anonymous = authenticator.anonymous().filter(|anonymous| anonymous.enabled);
+        let streams = Arc::new(ActiveStreams::new(
+            &settings,
+            Arc::clone(&authenticator),
+            Arc::clone(&observer),
+            Arc::clone(&clock),
+            Arc::clone(&timer),
+        ));
         let upstream_access =
             Arc::new(UpstreamAccess::new(&forwarder, &authenticator, &settings, anonymous.is_some(), timer));
         Proxy {
@@ -189,11 +144,13 @@ impl Proxy {
             forwarder,
             service_accounts,
             observer,
+            server_version: ServerVersion::new(Arc::clone(&clock)),
             clock,
             settings,
             names,
             anonymous,
             upstream_access,
+            streams,
         }
     }
 
@@ -202,34 +159,42 @@ impl Proxy {
         &self.upstream_access
     }
 
-    /// Authenticates a request.
+    /// Authenticates a request. Tokens of unknown issuers are rejected if `reviews` is false.
     async fn authenticate(
         &self,
         head: &request::Parts,
         details: &TokenDetails,
+        reviews: bool,
     ) -> Result<Authenticated, Rejected> {
-        let Some(token) = bearer::read(&head.headers).map_err(|_| Rejected::Unauthenticated("malformed"))?
-        else {
-            return self.anonymous(head);
+        let malformed = Rejected::Unauthenticated(Reason::Refused(RefusalClass::Malformed));
+        let token = match bearer::read(&head.headers) {
+            Ok(Some(token)) => token,
+            Ok(None) => return self.anonymous(head),
+            Err(_) => return Err(malformed),
         };
         let decision = self.authenticator.decide(token.expose()).await;
         if self.observer.is_enabled() {
             details.record(&decision);
         }
-        let expires = decision.expires();
-        match decision.outcome {
+        match &decision.outcome {
             AuthnOutcome::Authenticated(user) => Ok(Authenticated {
-                user: ProxyUser::Token { user, expires },
-                token: Some(token),
+                user: ProxyUser::Token(Arc::clone(user)),
+                expiry: decision.expires().map_or(StatedExpiry::Unknown, StatedExpiry::At),
+                decision: Some(decision),
+                token: None,
                 method: AuthnMethod::Token,
             }),
             AuthnOutcome::Rejected(rejection) => {
-                Err(Rejected::Unauthenticated(rejection.refusal.class().name()))
+                Err(Rejected::Unauthenticated(Reason::Refused(rejection.refusal.class())))
+            }
+            AuthnOutcome::NoOpinion(NoOpinion::UnknownIssuer) if reviews => {
+                // Boxed, because it is large and rare.
+                Box::pin(self.review_service_account(token, details)).await
             }
             AuthnOutcome::NoOpinion(NoOpinion::UnknownIssuer) => {
-                self.review_service_account(token, details).await
+                Err(Rejected::Unauthenticated(Reason::UnknownIssuer))
             }
-            AuthnOutcome::NoOpinion(_) => Err(Rejected::Unauthenticated("malformed")),
+            AuthnOutcome::NoOpinion(_) => Err(malformed),
         }
     }
 
@@ -241,10 +206,12 @@ impl Proxy {
             anonymous.conditions.is_empty() || conditions.any(|condition| condition.path == head.uri.path())
         });
         if !is_open {
-            return Err(Rejected::Unauthenticated("no_credentials"));
+            return Err(Rejected::Unauthenticated(Reason::NoCredentials));
         }
         Ok(Authenticated {
             user: ProxyUser::UserInfo(Arc::new(user_ref::anonymous())),
+            expiry: StatedExpiry::Never,
+            decision: None,
             token: None,
             method: AuthnMethod::Anonymous,
         })
@@ -254,24 +221,27 @@ impl Proxy {
     // S276
     async fn review_service_account(
         &self,
-        token: Token,
+        token: Token<'_>,
         details: &TokenDetails,
     ) -> Result<Authenticated, Rejected> {
         let Some(service_accounts) = &self.service_accounts else {
-            return Err(Rejected::Unauthenticated("unknown_issuer"));
+            return Err(Rejected::Unauthenticated(Reason::UnknownIssuer));
         };
         match service_accounts.review(token.expose()).await {
-            Ok(Some(user_info)) if user_info.username.starts_with("system:serviceaccount:") => {
+            Ok(Some(user_info)) if impersonation::service_account(&user_info.username).is_some() => {
                 if let Some(jti) = UserRef::from(&*user_info).jti().filter(|_| self.observer.is_enabled()) {
                     let _ = details.jti_hash.set(sha256_label(jti.as_bytes()));
                 }
                 Ok(Authenticated {
                     user: ProxyUser::UserInfo(user_info),
-                    token: Some(token),
+                    // The API server has verified the token, but a review does not contain its expiry.
+                    expiry: stated_expiry(token.expose()),
+                    decision: None,
+                    token: Some(token.into_owned()),
                     method: AuthnMethod::Review,
                 })
             }
-            Ok(_) => Err(Rejected::Unauthenticated("unknown_issuer")),
+            Ok(_) => Err(Rejected::Unauthenticated(Reason::UnknownIssuer)),
             Err(_) => Err(Rejected::ReviewFailed),
         }
     }
@@ -282,15 +252,13 @@ impl Proxy {
         head: &request::Parts,
         authenticated: &Authenticated,
         acting_as: &OnceLock<UserInfo>,
+        (admission, flow): (&Admission, FlowId),
     ) -> Result<UpstreamIdentity, Rejected> {
         let user = authenticated.user.user_ref();
         let is_forwarded = authenticated.method == AuthnMethod::Review
             && self.settings.service_account_tokens == ServiceAccountTokens::PassThrough;
         if is_forwarded {
-            let authorization = authenticated.token.as_ref().and_then(Token::authorization);
-            return authorization
-                .map(UpstreamIdentity::with_caller_credential)
-                .ok_or(Rejected::Unauthenticated("malformed"));
+            return self.caller_identity(head, authenticated, acting_as);
         }
         let authorizes_impersonation = (self.settings.client_impersonation, &self.settings.mode)
             == (ImpersonationPolicy::Allow, &IdentityMode::Impersonation);
@@ -300,10 +268,12 @@ impl Proxy {
                     "anonymous requests cannot impersonate",
                 )));
             }
-            let user_info = requested.authorize(user, self.forwarder.upstream()).await?;
+            // It sends requests to the API server. Boxed, because it is large and rare.
+            let seat = admission.user_seat(flow).await?;
+            let user_info = Box::pin(self.authorize(requested, user, head)).await?;
+            drop(seat);
             // The API server has authorized every part of it.
-            let headers =
-                identity_headers::encode(UserRef::from(&user_info), &self.names, AllowedNames::ALL)?;
+            let headers = self.encode(UserRef::from(&user_info), AllowedNames::ALL)?;
             let _ = acting_as.set(user_info);
             return Ok(UpstreamIdentity::with_headers(headers));
         }
@@ -311,26 +281,56 @@ impl Proxy {
             AuthnMethod::Token => self.settings.allowed_names,
             AuthnMethod::Review | AuthnMethod::Anonymous => AllowedNames::ALL,
         };
-        Ok(UpstreamIdentity::with_headers(identity_headers::encode(user, &self.names, allowed)?))
+        let is_name_only = authenticated.method == AuthnMethod::Review
+            && self.upstream_access.impersonates_service_accounts_by_name();
+        let user = if is_name_only { user.without_attributes() } else { user };
+        Ok(UpstreamIdentity::with_headers(self.encode(user, allowed)?))
     }
 
-    /// Maximum duration of a response.
-    // S255
-    fn max_duration(&self, authenticated: &Authenticated) -> Option<Duration> {
-        match self.settings.max_stream_age {
-            MaxStreamAge::Off => None,
-            MaxStreamAge::After(limit) => Some(limit),
-            MaxStreamAge::TokenExpiry => {
-                let expires = match authenticated.expiry() {
-                    StatedExpiry::At(expires) => expires,
-                    StatedExpiry::Never => return None,
-                    // A stream that could outlive its token is not allowed.
-                    StatedExpiry::Unknown => return Some(Duration::ZERO),
-                };
-                let left = expires.saturating_sub(self.clock.now().as_second());
-                Some(Duration::from_secs(u64::try_from(left).unwrap_or(0)))
-            }
+    fn encode(
+        &self,
+        user: UserRef<'_>,
+        allowed: AllowedNames,
+    ) -> Result<Vec<(HeaderName, HeaderValue)>, IdentityError> {
+        identity_headers::encode_within(self.settings.max_identity, user, &self.names, allowed)
+    }
+
+    /// Asks the API server whether a user may impersonate an identity for a request.
+    // S237, S239
+    async fn authorize(
+        &self,
+        requested: ImpersonationRequest,
+        user: UserRef<'_>,
+        head: &request::Parts,
+    ) -> Result<UserInfo, ImpersonationError> {
+        let upstream = self.forwarder.upstream();
+        // A request that the API server cannot interpret has no verb that a rule could permit.
+        let request = RequestInfo::from_parts(&head.method, &head.uri).ok();
+        let is_constrained = self.server_version.has_constrained_impersonation(upstream).await;
+        requested.authorize(user, request.as_ref().filter(|_| is_constrained), upstream).await
+    }
+
+    /// A service account's own token. Its impersonation headers are forwarded with it, and the API server authorizes
+    /// them: without them, the request would run with the account's own rights.
+    // S239, S276
+    fn caller_identity(
+        &self,
+        head: &request::Parts,
+        authenticated: &Authenticated,
+        acting_as: &OnceLock<UserInfo>,
+    ) -> Result<UpstreamIdentity, Rejected> {
+        let authorization = authenticated.token.as_ref().and_then(Token::authorization);
+        let malformed = Rejected::Unauthenticated(Reason::Refused(RefusalClass::Malformed));
+        let identity = UpstreamIdentity::with_caller_credential(authorization.ok_or(malformed)?);
+        let Some(requested) = ImpersonationRequest::read(&head.headers)? else { return Ok(identity) };
+        if self.settings.client_impersonation == ImpersonationPolicy::Refuse {
+            return Err(Rejected::Impersonation(ImpersonationError::Malformed(
+                "impersonation is not allowed",
+            )));
         }
+        let _ = acting_as.set(requested.into_user());
+        let headers = head.headers.iter().filter(|(name, _)| name.as_str().starts_with("impersonate-"));
+        Ok(headers.fold(identity, |identity, (name, value)| identity.and_header(name.clone(), value.clone())))
     }
 }
 
@@ -338,37 +338,26 @@ impl Proxy {
 #[derive(Debug)]
 struct Authenticated {
     user: ProxyUser,
-    token: Option<Token>,
+    /// When the token of the request expires.
+    expiry: StatedExpiry,
+    /// The decision on a token of a configured issuer.
+    decision: Option<AuthnDecision>,
+    /// A token that only the API server can verify.
+    token: Option<Token<'static>>,
     method: AuthnMethod,
 }
 
-impl Authenticated {
-    /// When the token of the request expires.
-    fn expiry(&self) -> StatedExpiry {
-        match (&self.user, &self.token) {
-            (ProxyUser::Token { expires, .. }, _) => expires.map_or(StatedExpiry::Unknown, StatedExpiry::At),
-            // The API server has verified the token, but a review does not contain its expiry.
-            (ProxyUser::UserInfo(_), Some(token)) => stated_expiry(token.expose()),
-            (ProxyUser::UserInfo(_), None) => StatedExpiry::Never,
-        }
-    }
-}
-
 /// A user, from a verified token or from a TokenReview.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum ProxyUser {
-    Token {
-        user: Arc<AuthenticatedUser>,
-        /// Expiry of the token, in seconds since 1970.
-        expires: Option<i64>,
-    },
+    Token(Arc<AuthenticatedUser>),
     UserInfo(Arc<UserInfo>),
 }
 
 impl ProxyUser {
     fn user_ref(&self) -> UserRef<'_> {
         match self {
-            ProxyUser::Token { user, .. } => UserRef::from(&**user),
+            ProxyUser::Token(user) => UserRef::from(&**user),
             ProxyUser::UserInfo(user_info) => UserRef::from(&**user_info),
         }
     }
@@ -385,77 +374,26 @@ enum AuthnMethod {
     Anonymous,
 }
 
-/// A request was rejected.
-#[derive(Debug)]
-enum Rejected {
-    /// Authentication failed; the reason is only logged.
-    // S271
-    Unauthenticated(&'static str),
-    /// The user cannot be encoded in headers.
-    Identity(IdentityError),
-    /// Impersonation was rejected.
-    Impersonation(ImpersonationError),
-    /// The TokenReview failed.
-    ReviewFailed,
-}
-
-impl From<IdentityError> for Rejected {
-    fn from(error: IdentityError) -> Self {
-        Rejected::Identity(error)
-    }
-}
-
-impl From<ImpersonationError> for Rejected {
-    fn from(error: ImpersonationError) -> Self {
-        Rejected::Impersonation(error)
-    }
-}
-
-impl Rejected {
-    fn class(&self) -> &'static str {
-        match self {
-            Rejected::Unauthenticated(class) => class,
-            Rejected::Identity(error) => error.class(),
-            Rejected::Impersonation(_) => "impersonation",
-            Rejected::ReviewFailed => "not_reviewed",
-        }
-    }
-
-    fn problem(self) -> Problem {
-        match self {
-            Rejected::Unauthenticated(_) => Problem::Unauthorized,
-            Rejected::Identity(error) => {
-                tracing::warn!(
-                    event = "identity_rejected",
-                    reason = error.class(),
-                    %error,
-                    "rejected a valid token: its user cannot be forwarded"
-                );
-                Problem::Unauthorized
-            }
-            Rejected::Impersonation(ImpersonationError::Review(error)) => {
-                tracing::warn!(
-                    event = "impersonation_review_failed",
-                    error = error_chain(&error),
-                    "failed to authorize impersonation"
-                );
-                Problem::UpstreamUnreachable(None)
-            }
-            Rejected::Impersonation(error) => Problem::Forbidden(error.to_string()),
-            Rejected::ReviewFailed => Problem::UpstreamUnreachable(None),
-        }
-    }
-}
-
 /// Authentication of one request, and its result for the observer.
 struct RequestIdentity<'p> {
     proxy: &'p Proxy,
-    peer: IpAddr,
-    user: OnceLock<ProxyUser>,
+    peer: &'p Peer,
+    source: IpAddr,
+    /// The request, if the observer is enabled.
+    observed: Option<ObservedRequest>,
+    authenticated: OnceLock<Authenticated>,
     acting_as: OnceLock<UserInfo>,
-    rejection: OnceLock<&'static str>,
-    source: OnceLock<IpAddr>,
+    rejection: OnceLock<Reason>,
     token: TokenDetails,
+}
+
+/// What the observer learns about a request whatever happens to it.
+#[derive(Clone, Debug)]
+struct ObservedRequest {
+    method: Method,
+    uri: Uri,
+    traceparent: Option<TraceParent>,
+    started: Duration,
 }
 
 /// Token details for the log.
@@ -479,31 +417,89 @@ impl TokenDetails {
 impl Identify for RequestIdentity<'_> {
     /// Authenticates the request and adds the client address.
     async fn identify(&self, head: &request::Parts) -> Result<UpstreamIdentity, Problem> {
-        let settings = &self.proxy.settings;
-        let source = client_address::client(self.peer, &head.headers, &settings.trusted_proxies);
-        let _ = self.source.set(source);
         // Boxed, because it is large and completes before the response arrives.
-        let identity = Box::pin(self.authenticate(head)).await.map_err(|rejected| {
-            let _ = self.rejection.set(rejected.class());
-            rejected.problem()
-        })?;
-        if !settings.forward_client_address {
+        let identity = Box::pin(self.authenticate(head)).await.map_err(|rejected| self.rejected(rejected))?;
+        if !self.proxy.settings.forward_client_address {
             return Ok(identity);
         }
-        Ok(match HeaderValue::try_from(source.to_string()) {
-            Ok(source) => identity.and_header(FORWARDED_FOR, source),
-            Err(_) => identity,
+        Ok(match self.peer.address_value(self.source) {
+            Some(source) => identity.and_header(FORWARDED_FOR, source),
+            None => identity,
         })
+    }
+
+    /// Authenticates the request nevertheless, so that the observer learns its user.
+    async fn reject(&self, head: &request::Parts, problem: Problem) -> Problem {
+        let is_forbidden = matches!(problem, Problem::Forbidden(_));
+        let is_ambiguous = head.headers.get_all(AUTHORIZATION).iter().nth(1).is_some();
+        if is_ambiguous || !(is_forbidden || self.observed.is_some()) {
+            return problem;
+        }
+        // Nothing is sent to the API server for a request that it would not understand.
+        match self.authenticate_user(head, is_forbidden).await {
+            Ok(authenticated) => {
+                let _ = self.authenticated.set(authenticated);
+                problem
+            }
+            // Unauthenticated clients learn nothing but that.
+            Err(rejected) if is_forbidden => self.rejected(rejected),
+            Err(_) => problem,
+        }
+    }
+
+    fn examines_denials(&self) -> bool {
+        self.proxy.settings.mode == IdentityMode::Impersonation
+    }
+
+    /// A denial that names the proxy's own account is not the user's.
+    async fn denied(&self, message: &str) -> Option<Problem> {
+        let user = match self.acting_as.get() {
+            Some(target) => UserRef::from(target),
+            None => self.authenticated.get()?.user.user_ref(),
+        };
+        missing_permission::problem(message, user, &self.proxy.upstream_access).await
+    }
+
+    fn supervise(&self, kind: StreamKind, status: StatusCode) -> Option<EarlyEnd> {
+        let authenticated = self.authenticated.get()?;
+        let details = StreamDetails {
+            user: authenticated.user.clone(),
+            decision: authenticated.decision.clone(),
+            expiry: authenticated.expiry,
+            acting_as: self.acting_as.get().map(|user_info| user_info.username.clone()),
+            source: self.source,
+            observed: self.observed.clone(),
+            status,
+        };
+        Some(self.proxy.streams.supervise(kind, details))
     }
 }
 
 impl RequestIdentity<'_> {
     async fn authenticate(&self, head: &request::Parts) -> Result<UpstreamIdentity, Rejected> {
-        let authenticated = self.proxy.authenticate(head, &self.token).await?;
-        let identity = self.proxy.identity(head, &authenticated, &self.acting_as).await;
-        let limit = self.proxy.max_duration(&authenticated);
-        let _ = self.user.set(authenticated.user);
-        Ok(identity?.with_max_duration(limit))
+        let authenticated = self.authenticate_user(head, true).await?;
+        let authenticated = self.authenticated.get_or_init(|| authenticated);
+        let admission = self.peer.admission();
+        let flow = admission.user_flow(authenticated.user.user_ref().username);
+        let has_token = authenticated.method != AuthnMethod::Anonymous;
+        self.peer.authenticated(flow, has_token).map_err(|_| Rejected::TooManyConnections)?;
+        let identity = self.proxy.identity(head, authenticated, &self.acting_as, (admission, flow)).await?;
+        Ok(identity.with_flow(flow))
+    }
+
+    /// Authenticates within the share of the client's address.
+    async fn authenticate_user(
+        &self,
+        head: &request::Parts,
+        reviews: bool,
+    ) -> Result<Authenticated, Rejected> {
+        let _seat = self.peer.admission().peer_seat(self.peer.flow_of(self.source)).await?;
+        self.proxy.authenticate(head, &self.token, reviews).await
+    }
+
+    fn rejected(&self, rejected: Rejected) -> Problem {
+        let _ = self.rejection.set(rejected.reason());
+        rejected.problem()
     }
 }
 
@@ -523,40 +519,60 @@ impl Handler for Proxy {
         request: Request<Incoming>,
         peer: &Peer,
     ) -> impl Future<Output = Response<ReplyBody>> + Send {
-        self.respond(request.into(), peer.address.ip())
+        self.respond(request.into(), peer)
+    }
+
+    fn begin_drain(&self, grace: Duration) {
+        self.streams.end_watches(grace);
     }
 }
 
 impl Proxy {
-    async fn respond(&self, inbound: Inbound, peer: IpAddr) -> Response<ReplyBody> {
+    async fn respond(&self, inbound: Inbound, peer: &Peer) -> Response<ReplyBody> {
+        let head = inbound.head();
+        let observed = self.observer.is_enabled().then(|| ObservedRequest {
+            method: head.method.clone(),
+            uri: head.uri.clone(),
+            traceparent: TraceParent::from_headers(&head.headers),
+            started: self.clock.monotonic(),
+        });
         let identity = RequestIdentity {
             proxy: self,
             peer,
-            user: OnceLock::new(),
+            source: client_address::client(peer.address.ip(), &head.headers, &self.settings.trusted_proxies),
+            observed,
+            authenticated: OnceLock::new(),
             acting_as: OnceLock::new(),
             rejection: OnceLock::new(),
-            source: OnceLock::new(),
             token: TokenDetails::default(),
         };
-        if !self.observer.is_enabled() {
-            return *self.forwarder.forward(inbound, &identity).await;
+        let reply = self.forwarder.forward(inbound, &identity, peer.admission()).await;
+        if let Some(observed) = &identity.observed {
+            self.observe(&identity, observed, &reply);
         }
-        let started = self.clock.monotonic();
-        let (method, uri) = (inbound.head().method.clone(), inbound.head().uri.clone());
-        let reply = self.forwarder.forward(inbound, &identity).await;
+        *reply
+    }
+
+    fn observe(
+        &self,
+        identity: &RequestIdentity<'_>,
+        observed: &ObservedRequest,
+        reply: &Response<ReplyBody>,
+    ) {
+        let reason = identity.rejection.get().or_else(|| reply.extensions().get::<Reason>());
         self.observer.observe(&RequestOutcome {
-            user: identity.user.get().map(ProxyUser::user_ref),
+            user: identity.authenticated.get().map(|authenticated| authenticated.user.user_ref()),
             acting_as: identity.acting_as.get().map(|user_info| user_info.username.as_str()),
             issuer: identity.token.issuer.get().map(String::as_str),
             jti_hash: identity.token.jti_hash.get().map(String::as_str),
-            reason: identity.rejection.get().copied(),
-            source: identity.source.get().copied(),
-            method: &method,
-            uri: &uri,
+            reason: reason.copied(),
+            source: Some(identity.source),
+            method: &observed.method,
+            uri: &observed.uri,
             audit_id: reply.headers().get("audit-id").and_then(|id| id.to_str().ok()),
+            traceparent: observed.traceparent,
             code: reply.status().as_u16(),
-            took: self.clock.monotonic().saturating_sub(started),
+            took: self.clock.monotonic().saturating_sub(observed.started),
         });
-        *reply
     }
 }

@@ -7,7 +7,12 @@ use http_body_util::{BodyExt, Limited};
 use navicert_client::transport::{Body, Transport, TransportError};
 use serde_json::{Value, json};
 
+use super::permission::Permission;
 use crate::user_ref::UserRef;
+
+/// The first version whose API server has constrained impersonation switched on.
+// S237
+pub const CONSTRAINED_IMPERSONATION_SINCE: (u32, u32) = (1, 36);
 
 /// Maximum size of a response.
 const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
@@ -37,69 +42,6 @@ pub enum AccessReviewError {
     },
 }
 
-/// A permission in the API server's terms.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Permission {
-    /// Verb: `impersonate`, `create`.
-    pub verb: String,
-    /// API group; empty for the core group.
-    pub group: String,
-    /// Resource.
-    pub resource: String,
-    /// Subresource, if any.
-    pub subresource: String,
-    /// Namespace; empty for all namespaces or cluster-scoped resources.
-    pub namespace: String,
-    /// Name; empty for any.
-    pub name: String,
-}
-
-impl Permission {
-    /// Permission to impersonate a resource.
-    pub fn impersonate(group: &str, resource: &str) -> Self {
-        Permission {
-            verb: "impersonate".into(),
-            group: group.into(),
-            resource: resource.into(),
-            ..Permission::default()
-        }
-    }
-
-    /// Sets the subresource.
-    #[must_use]
-    pub fn with_subresource(mut self, subresource: &str) -> Self {
-        subresource.clone_into(&mut self.subresource);
-        self
-    }
-
-    /// Sets the name.
-    #[must_use]
-    pub fn with_name(mut self, name: &str) -> Self {
-        name.clone_into(&mut self.name);
-        self
-    }
-
-    /// Sets the namespace.
-    #[must_use]
-    pub fn with_namespace(mut self, namespace: &str) -> Self {
-        namespace.clone_into(&mut self.namespace);
-        self
-    }
-
-    fn attributes(&self) -> Value {
-        let parts = [
-            ("verb", &self.verb),
-            ("group", &self.group),
-            ("resource", &self.resource),
-            ("subresource", &self.subresource),
-            ("namespace", &self.namespace),
-            ("name", &self.name),
-        ];
-        let parts = parts.into_iter().filter(|(_, value)| !value.is_empty());
-        Value::Object(parts.map(|(name, value)| (name.to_owned(), json!(value))).collect())
-    }
-}
-
 /// Whether the proxy has a permission (`SelfSubjectAccessReview`).
 ///
 /// # Errors
@@ -108,7 +50,8 @@ pub async fn self_access_review(
     transport: &Transport,
     permission: &Permission,
 ) -> Result<bool, AccessReviewError> {
-    let spec = json!({"resourceAttributes": permission.attributes()});
+    let (field, attributes) = permission.review_attributes();
+    let spec = json!({field: attributes});
     is_allowed(transport, "SelfSubjectAccessReview", "selfsubjectaccessreviews", &spec).await
 }
 
@@ -127,9 +70,10 @@ pub async fn subject_access_review(
     if !groups.iter().any(|group| group == "system:authenticated") {
         groups.push("system:authenticated".to_owned());
     }
+    let (field, attributes) = permission.review_attributes();
     let spec = json!({
         "user": user.username, "uid": user.uid, "groups": groups, "extra": user.extra,
-        "resourceAttributes": permission.attributes(),
+        field: attributes,
     });
     is_allowed(transport, "SubjectAccessReview", "subjectaccessreviews", &spec).await
 }
@@ -162,12 +106,14 @@ async fn is_allowed(
 fn undetermined(response: &Value) -> Option<String> {
     let error = response.pointer("/status/evaluationError").and_then(Value::as_str).unwrap_or_default();
     if !error.is_empty() {
-        return Some(navicert_types::redact::terminal(error).into_owned());
+        return Some(navicert_types::redact::line(error).into_owned());
     }
-    let conditions = response.pointer("/status/conditionSetChain").and_then(Value::as_array);
-    conditions
-        .is_some_and(|conditions| !conditions.is_empty())
-        .then(|| "it depends on the content of the request".to_owned())
+    // Conditional authorization (KEP-5681): no released API has the field (k8s.io/api up to 0.38.0-alpha.2). The KEP calls
+    // it `conditionsChain`, Kyverno's authorizer for it `conditionSetChain`.
+    let has_conditions = ["/status/conditionsChain", "/status/conditionSetChain"].iter().any(|field| {
+        response.pointer(field).and_then(Value::as_array).is_some_and(|conditions| !conditions.is_empty())
+    });
+    has_conditions.then(|| "it depends on the content of the request".to_owned())
 }
 
 /// User name that the server assigns to a request with these headers (`SelfSubjectReview`).

@@ -2,48 +2,82 @@
 //! as RBAC rules.
 // S270, B12
 
-use std::collections::BTreeSet;
+use std::collections::HashMap;
+use std::fmt;
 
 use http::StatusCode;
+use http::header::{HeaderName, HeaderValue};
 use navicert_authn::reloadable::MappedAttributes;
+use navicert_client::front_proxy::{FrontProxyTrust, PROBE_USER, SharedAuthority};
 use navicert_client::transport::Transport;
 use navicert_types::token_review::UserInfo;
 
-use super::identity_headers::{AllowedNames, encode};
-use super::impersonation::ORIGINAL_USER_KEYS;
-use super::reviews::{
-    AccessReviewError, Permission, self_access_review, self_subject_review, server_version,
+use super::identity_headers::{AllowedNames, HeaderNames, encode};
+use super::permission::{Permission, PermissionTarget, PermissionVerb};
+use super::rbac::rule_lines;
+use super::required_permissions::{
+    ConstrainedPermissions, ImpersonationWay, RequiredPermissions, SubjectKind, SubjectPermissions,
 };
-use super::settings::{IdentityMode, ImpersonationPolicy, ProxySettings, ServiceAccountTokens};
-use crate::user_ref::UserRef;
+use super::reviews::{
+    AccessReviewError, CONSTRAINED_IMPERSONATION_SINCE, self_access_review, self_subject_review,
+    server_version,
+};
+use super::settings::{IdentityMode, ProxySettings};
+use crate::user_ref::{ANONYMOUS, UserRef};
 
-const AUTHENTICATION: &str = "authentication.k8s.io";
-/// User name for checking that the API server trusts the proxy's request headers.
-const PROBE_USER: &str = "navicert:self-check";
+/// Result of a check.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// How the proxy acts for others, as far as its permissions suffice.
+    pub access: Access,
+    /// What the proxy lacks to serve users of every kind.
+    pub missing: Option<Missing>,
+}
+
+/// How the proxy acts for others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    /// The way of impersonation that the rules for users take, complete or not; `None` for a front proxy, and if there are no
+    /// users.
+    pub users: Option<ImpersonationWay>,
+    /// The same for service accounts whose token was reviewed; `None` if none is impersonated.
+    pub service_accounts: Option<ImpersonationWay>,
+    /// Kinds of users whose requests cannot all be forwarded.
+    pub limits: Vec<RequestLimit>,
+}
+
+/// Which requests of users of one kind can be forwarded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestLimit {
+    kind: SubjectKind,
+    servable: Vec<Permission>,
+    unservable: Vec<Permission>,
+}
 
 /// What the proxy lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Missing {
     /// Permissions.
     Permissions(Vec<Permission>),
-    /// The API server ignores identity headers from the proxy's certificate.
-    Trust,
+    /// The API server does not accept identity headers from the proxy's certificate.
+    Trust(FrontProxyTrust),
     /// The API server is too old to receive a UID.
     // S266
     Uid,
 }
 
-impl std::fmt::Display for Missing {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Missing::Permissions(permissions) => {
                 f.write_str("the proxy's account lacks permissions; add these rules to its ClusterRole:\n")?;
-                cluster_role_rules(permissions).iter().try_for_each(|rule| f.write_str(rule))
+                f.write_str(&rule_lines(permissions))
             }
-            Missing::Trust => f.write_str(
-                "the API server does not accept identity headers from the proxy's certificate: check its \
-                 --requestheader-client-ca-file, --requestheader-allowed-names and the names of the headers",
-            ),
+            // S228
+            Missing::Trust(trust) => {
+                trust.fmt(f)?;
+                trust.to_do().map_or(Ok(()), |to_do| write!(f, "; {to_do}"))
+            }
             Missing::Uid => {
                 f.write_str("the API server is too old to receive a UID, and `requireUid` is set")
             }
@@ -51,45 +85,33 @@ impl std::fmt::Display for Missing {
     }
 }
 
-/// The permissions that a proxy with these settings and mappings needs.
-pub fn required_permissions(
-    settings: &ProxySettings,
-    mapped: &MappedAttributes,
-    is_anonymous: bool,
-) -> BTreeSet<Permission> {
-    let mut needed = BTreeSet::new();
-    if settings.mode == IdentityMode::Impersonation {
-        needed.insert(Permission::impersonate("", "users"));
-        if mapped.groups || is_anonymous || settings.client_impersonation == ImpersonationPolicy::Allow {
-            needed.insert(Permission::impersonate("", "groups"));
-        }
-        if mapped.uid {
-            needed.insert(Permission::impersonate(AUTHENTICATION, "uids"));
-        }
-        let is_impersonated = settings.service_account_tokens == ServiceAccountTokens::Impersonate;
-        if settings.allowed_names.service_accounts || is_impersonated {
-            needed.insert(Permission::impersonate("", "serviceaccounts"));
-        }
-        let mut keys: Vec<&str> = mapped.extra.iter().map(String::as_str).collect();
-        if settings.client_impersonation == ImpersonationPolicy::Allow {
-            keys.extend(ORIGINAL_USER_KEYS);
-            needed.insert(create("authorization.k8s.io", "subjectaccessreviews"));
-        }
-        for key in keys {
-            needed.insert(Permission::impersonate(AUTHENTICATION, "userextras").with_subresource(key));
-        }
+impl fmt::Display for RequestLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let users = match self.kind {
+            SubjectKind::Users => "users",
+            SubjectKind::ReviewedServiceAccounts | SubjectKind::MappedServiceAccounts => "service accounts",
+            SubjectKind::MappedNodes => "nodes",
+        };
+        let (servable, unservable) = (verbs(&self.servable), verbs(&self.unservable));
+        write!(f, "requests of {users} can be forwarded for {servable}, but not for {unservable}; ")?;
+        f.write_str("to forward them, add these rules to the proxy's ClusterRole:\n")?;
+        f.write_str(&rule_lines(&self.unservable))
     }
-    if settings.service_account_tokens != ServiceAccountTokens::Reject {
-        needed.insert(create(AUTHENTICATION, "tokenreviews"));
-    }
-    needed
 }
 
-fn create(group: &str, resource: &str) -> Permission {
-    Permission { verb: "create".to_owned(), ..Permission::impersonate(group, resource) }
+/// The verbs of requests that these permissions permit.
+fn verbs(permissions: &[Permission]) -> String {
+    let verb = |permission: &Permission| match (&permission.verb, &permission.target) {
+        (PermissionVerb::ImpersonateOn(_, verb), PermissionTarget::Resource(_)) => verb.to_string(),
+        (PermissionVerb::ImpersonateOn(_, verb), PermissionTarget::Path(_)) => {
+            format!("{verb} of paths such as /version and /apis")
+        }
+        (verb, _) => verb.to_string(),
+    };
+    permissions.iter().map(verb).collect::<Vec<_>>().join(", ")
 }
 
-/// Checks all of them with the API server.
+/// Checks all permissions with the API server.
 ///
 /// # Errors
 /// [`AccessReviewError`]: a review failed.
@@ -98,30 +120,41 @@ pub async fn check(
     settings: &ProxySettings,
     mapped: &MappedAttributes,
     is_anonymous: bool,
-) -> Result<Option<Missing>, AccessReviewError> {
-    let mut missing = Vec::new();
-    for permission in required_permissions(settings, mapped, is_anonymous) {
-        if !self_access_review(upstream, &permission).await?
-            && !has_constrained_impersonation(upstream, &permission).await?
-        {
-            missing.push(permission);
+) -> Result<Verdict, AccessReviewError> {
+    let required = RequiredPermissions::new(settings, mapped, is_anonymous);
+    let mut reviews = Reviews::new(upstream);
+    let mut missing = reviews.missing(&required.own).await?;
+    let mut access = Access::default();
+    for subject in &required.subjects {
+        let found = reviews.subject_access(subject).await?;
+        match subject.kind {
+            SubjectKind::Users => access.users = Some(found.way),
+            SubjectKind::ReviewedServiceAccounts => access.service_accounts = Some(found.way),
+            SubjectKind::MappedServiceAccounts | SubjectKind::MappedNodes => {}
         }
+        missing.extend(found.missing);
+        access.limits.extend(found.limit);
     }
-    if !missing.is_empty() {
-        return Ok(Some(Missing::Permissions(missing)));
-    }
+    let missing = match missing.is_empty() {
+        false => Some(Missing::Permissions(missing)),
+        true => check_identity_headers(upstream, settings).await?,
+    };
+    Ok(Verdict { access, missing })
+}
+
+/// Whether the API server takes the headers: from this certificate, and the UID.
+async fn check_identity_headers(
+    upstream: &Transport,
+    settings: &ProxySettings,
+) -> Result<Option<Missing>, AccessReviewError> {
     let (since, headers) = match &settings.mode {
         IdentityMode::Impersonation => ((1, 22), Vec::new()),
         IdentityMode::RequestHeader(names) => {
-            let probe = UserInfo { username: PROBE_USER.to_owned(), ..UserInfo::default() };
-            let headers = encode(UserRef::from(&probe), names, AllowedNames::default()).unwrap_or_default();
-            // 401 means that the certificate is accepted neither for a front proxy nor for a user.
-            let is_believed = match self_subject_review(upstream, &headers).await {
-                Err(AccessReviewError::UnexpectedResponse { status: StatusCode::UNAUTHORIZED, .. }) => false,
-                told => told? == PROBE_USER,
-            };
-            if !is_believed {
-                return Ok(Some(Missing::Trust));
+            let headers = probe_headers(names);
+            match authenticated_as(upstream, &headers).await? {
+                Some(user) if user == PROBE_USER => {}
+                Some(user) => return Ok(Some(Missing::Trust(FrontProxyTrust::HeadersIgnored { user }))),
+                None => return Ok(Some(Missing::Trust(FrontProxyTrust::Rejected))),
             }
             ((1, 32), headers)
         }
@@ -130,84 +163,120 @@ pub async fn check(
     Ok(is_old.then_some(Missing::Uid))
 }
 
-/// The equivalent permission for constrained impersonation (KEP-5284).
-// S237
-async fn has_constrained_impersonation(
+/// Whether the API server accepts a front proxy's certificate as a user's, too.
+///
+/// # Errors
+/// [`AccessReviewError`]: the API server did not say.
+// V7
+pub async fn shared_authority(
     upstream: &Transport,
-    permission: &Permission,
-) -> Result<bool, AccessReviewError> {
-    let has_newer = ["users", "groups", "uids", "userextras"].contains(&permission.resource.as_str());
-    if permission.verb != "impersonate" || !has_newer {
-        return Ok(false);
-    }
-    let newer = Permission {
-        verb: "impersonate:user-info".to_owned(),
-        group: AUTHENTICATION.to_owned(),
-        ..permission.clone()
-    };
-    self_access_review(upstream, &newer).await
+    settings: &ProxySettings,
+) -> Result<Option<SharedAuthority>, AccessReviewError> {
+    let IdentityMode::RequestHeader(names) = &settings.mode else { return Ok(None) };
+    let user = authenticated_as(upstream, &[]).await?;
+    let Some(user) = user.filter(|user| user != ANONYMOUS) else { return Ok(None) };
+    let version = server_version(upstream, &probe_headers(names)).await.ok();
+    Ok(Some(SharedAuthority { user, version }))
 }
 
-/// The ClusterRole rules that grant these permissions, one per group and verb.
-pub fn cluster_role_rules(permissions: &[Permission]) -> Vec<String> {
-    let mut rules: Vec<(&str, &str, Vec<String>)> = Vec::new();
-    for Permission { verb, group, resource, subresource, .. } in permissions {
-        let resource = match subresource.as_str() {
-            "" => resource.clone(),
-            part => format!("{resource}/{part}"),
-        };
-        match rules.iter_mut().find(|rule| (rule.0, rule.1) == (group.as_str(), verb.as_str())) {
-            Some(rule) => rule.2.push(resource),
-            None => rules.push((group, verb, vec![resource])),
-        }
-    }
-    let quoted =
-        |names: &[String]| names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
-    let rule = |(group, verb, resources): &(&str, &str, Vec<String>)| {
-        // One line per rule, so that it can be copied from a log.
-        format!("- {{apiGroups: [\"{group}\"], resources: [{}], verbs: [\"{verb}\"]}}\n", quoted(resources))
-    };
-    rules.iter().map(rule).collect()
+/// Headers that name a user without permissions of its own.
+fn probe_headers(names: &HeaderNames) -> Vec<(HeaderName, HeaderValue)> {
+    let probe = UserInfo { username: PROBE_USER.to_owned(), ..UserInfo::default() };
+    encode(UserRef::from(&probe), names, AllowedNames::default()).unwrap_or_default()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The user of a request with these headers; `None` if the API server authenticates none.
+async fn authenticated_as(
+    upstream: &Transport,
+    headers: &[(HeaderName, HeaderValue)],
+) -> Result<Option<String>, AccessReviewError> {
+    match self_subject_review(upstream, headers).await {
+        Err(AccessReviewError::UnexpectedResponse { status: StatusCode::UNAUTHORIZED, .. }) => Ok(None),
+        reviewed => reviewed.map(|user| Some(navicert_types::redact::line(&user).into_owned())),
+    }
+}
 
-    fn mapped() -> MappedAttributes {
-        MappedAttributes { groups: true, uid: true, extra: ["example.org/foo".to_owned()].into() }
+/// What the proxy may do for users of one kind.
+struct SubjectAccess {
+    /// The way that the rules take.
+    way: ImpersonationWay,
+    missing: Vec<Permission>,
+    limit: Option<RequestLimit>,
+}
+
+impl SubjectAccess {
+    fn lacking(way: ImpersonationWay, missing: Vec<Permission>) -> Self {
+        SubjectAccess { way, missing, limit: None }
+    }
+}
+
+/// The reviews of one check; each permission is asked for once.
+struct Reviews<'t> {
+    upstream: &'t Transport,
+    known: HashMap<Permission, bool>,
+    is_constrained_supported: Option<bool>,
+    /// Rules of constrained impersonation exist for users of another kind.
+    has_constrained: bool,
+}
+
+impl<'t> Reviews<'t> {
+    fn new(upstream: &'t Transport) -> Self {
+        Reviews { upstream, known: HashMap::new(), is_constrained_supported: None, has_constrained: false }
     }
 
-    // S270, B12
-    #[test]
-    fn required_permissions_follow_from_the_configuration() {
-        let told = |settings: &ProxySettings, mapped: &MappedAttributes| {
-            cluster_role_rules(&Vec::from_iter(required_permissions(settings, mapped, false))).concat()
-        };
-        assert_eq!(
-            told(&ProxySettings::default(), &MappedAttributes::default()),
-            "- {apiGroups: [\"\"], resources: [\"users\"], verbs: [\"impersonate\"]}\n"
-        );
-        assert_eq!(
-            told(&ProxySettings::default(), &mapped()),
-            "- {apiGroups: [\"\"], resources: [\"groups\", \"users\"], verbs: [\"impersonate\"]}\n\
-             - {apiGroups: [\"authentication.k8s.io\"], resources: [\"uids\", \"userextras/example.org/foo\"], \
-             verbs: [\"impersonate\"]}\n"
-        );
-        let all = ProxySettings {
-            client_impersonation: ImpersonationPolicy::Allow,
-            service_account_tokens: ServiceAccountTokens::Impersonate,
-            ..ProxySettings::default()
-        };
-        let all = told(&all, &mapped());
-        for part in ["subjectaccessreviews", "tokenreviews", "serviceaccounts", "original-user.navicert/uid"]
-        {
-            assert!(all.contains(part), "{part}: {all}");
+    /// Those of the permissions that are not granted.
+    async fn missing(&mut self, permissions: &[Permission]) -> Result<Vec<Permission>, AccessReviewError> {
+        let mut missing = Vec::new();
+        for permission in permissions {
+            let is_granted = match self.known.get(permission) {
+                Some(known) => *known,
+                None => self_access_review(self.upstream, permission).await?,
+            };
+            self.known.insert(permission.clone(), is_granted);
+            if !is_granted {
+                missing.push(permission.clone());
+            }
         }
-        let front = ProxySettings {
-            mode: IdentityMode::RequestHeader(Default::default()),
-            ..ProxySettings::default()
+        Ok(missing)
+    }
+
+    async fn subject_access(
+        &mut self,
+        subject: &SubjectPermissions,
+    ) -> Result<SubjectAccess, AccessReviewError> {
+        let lacking = self.missing(&subject.legacy).await?;
+        let legacy = |lacking| Ok(SubjectAccess::lacking(ImpersonationWay::Legacy, lacking));
+        let Some(ConstrainedPermissions { identity, requests }) = &subject.constrained else {
+            return legacy(lacking);
         };
-        assert!(required_permissions(&front, &mapped(), true).is_empty(), "S231: no permissions apply");
+        // A rule with the verb `*` grants the newer verbs on servers that do not know them, too.
+        if lacking.is_empty() || !self.is_constrained_supported().await? {
+            return legacy(lacking);
+        }
+        let (unnamed, unservable) = (self.missing(identity).await?, self.missing(requests).await?);
+        self.has_constrained |= unnamed.len() < identity.len() || unservable.len() < requests.len();
+        let way = ImpersonationWay::Constrained;
+        if unnamed.is_empty() && unservable.len() < requests.len() {
+            let servable = requests.iter().filter(|one| !unservable.contains(one)).cloned().collect();
+            let limit = RequestLimit { kind: subject.kind, servable, unservable };
+            let limit = Some(limit).filter(|limit| !limit.unservable.is_empty());
+            return Ok(SubjectAccess { way, missing: Vec::new(), limit });
+        }
+        // What is missing in the way that the existing rules take; in the legacy one, which every version has, if
+        // there are none.
+        let has_legacy_name = subject.legacy.first().is_some_and(|name| !lacking.contains(name));
+        if !self.has_constrained || has_legacy_name {
+            return legacy(lacking);
+        }
+        Ok(SubjectAccess::lacking(way, unnamed.into_iter().chain(unservable).collect()))
+    }
+
+    async fn is_constrained_supported(&mut self) -> Result<bool, AccessReviewError> {
+        let is_supported = match self.is_constrained_supported {
+            Some(known) => known,
+            None => server_version(self.upstream, &[]).await? >= CONSTRAINED_IMPERSONATION_SINCE,
+        };
+        self.is_constrained_supported = Some(is_supported);
+        Ok(is_supported)
     }
 }

@@ -2,16 +2,17 @@
 //! the result briefly.
 // S276
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use aws_lc_rs::hmac;
 use navicert_client::credential::BoxFuture;
+use navicert_client::transport::Timer;
 use navicert_types::token_review::UserInfo;
 use navicert_types::{Clock, error_chain};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::token_review_client::{ReviewOutcome, TokenReviewClient, TokenReviewError};
 
@@ -19,10 +20,16 @@ use crate::token_review_client::{ReviewOutcome, TokenReviewClient, TokenReviewEr
 const ACCEPTED_TTL: Duration = Duration::from_secs(10);
 /// How long a negative result is cached.
 const REJECTED_TTL: Duration = Duration::from_secs(2);
-/// Maximum number of cached results.
+/// Maximum number of cached results of each kind.
 const MAX_CACHED_REVIEWS: usize = 8_192;
 /// Maximum number of concurrent reviews, so that a flood of unknown tokens does not reach the API server.
 const MAX_CONCURRENT_REVIEWS: usize = 16;
+/// How many of them only tokens that were valid before may use.
+const RESERVED_REVIEWS: usize = 4;
+/// Maximum number of requests that wait for a review; as many more if their tokens were valid before.
+const MAX_WAITING_REVIEWS: usize = 256;
+/// How long a review waits for its turn, and a request for the review of another request with the same token.
+const MAX_REVIEW_WAIT: Duration = Duration::from_secs(1);
 
 /// Reviews a token.
 pub trait TokenReviewer: fmt::Debug + Send + Sync {
@@ -57,69 +64,123 @@ impl TokenReviewer for TokenReviewClient {
     }
 }
 
-/// Token reviews with a cache.
+/// Token reviews with a cache. Requests with the same token share a review. Reviews beyond the maximum wait in line, for a
+/// short time and only so many of them.
 pub struct ServiceAccountReviews {
     reviewer: Arc<dyn TokenReviewer>,
     key: hmac::Key,
-    cache: Mutex<HashMap<TokenDigest, CachedReview>>,
+    state: Mutex<ReviewState>,
     permits: Semaphore,
+    /// For tokens that were valid before: a flood of unknown tokens does not delay them.
+    reserved_permits: Semaphore,
     clock: Arc<dyn Clock>,
+    timer: Arc<dyn Timer>,
 }
 
 type TokenDigest = [u8; 32];
+type ReviewResult = Result<Option<Arc<UserInfo>>, ReviewFailed>;
 
-struct CachedReview {
-    user: Option<Arc<UserInfo>>,
-    expires_at: Duration,
+#[derive(Default)]
+struct ReviewState {
+    /// Separate: invalid tokens do not evict valid ones.
+    accepted: ReviewCache<Arc<UserInfo>>,
+    rejected: ReviewCache<()>,
+    /// Reviews in progress.
+    flights: HashMap<TokenDigest, Arc<Flight>>,
+    /// Requests with a review in progress.
+    waiting: usize,
+}
+
+#[derive(Default)]
+struct Flight {
+    leader: tokio::sync::Mutex<()>,
+    result: OnceLock<ReviewResult>,
 }
 
 impl ServiceAccountReviews {
     /// Starts with an empty cache.
-    pub fn new(reviewer: Arc<dyn TokenReviewer>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(reviewer: Arc<dyn TokenReviewer>, clock: Arc<dyn Clock>, timer: Arc<dyn Timer>) -> Self {
         let random = aws_lc_rs::rand::SystemRandom::new();
         let key = hmac::Key::generate(hmac::HMAC_SHA256, &random);
         let key = key.unwrap_or_else(|_| hmac::Key::new(hmac::HMAC_SHA256, &[]));
         ServiceAccountReviews {
             reviewer,
             key,
-            cache: Mutex::default(),
-            permits: Semaphore::new(MAX_CONCURRENT_REVIEWS),
+            state: Mutex::default(),
+            permits: Semaphore::new(MAX_CONCURRENT_REVIEWS - RESERVED_REVIEWS),
+            reserved_permits: Semaphore::new(RESERVED_REVIEWS),
             clock,
+            timer,
         }
     }
 
     /// The token's user; `None` if the token is invalid.
     ///
     /// # Errors
-    /// [`ReviewFailed`]: the review failed.
-    pub async fn review(&self, token: &str) -> Result<Option<Arc<UserInfo>>, ReviewFailed> {
+    /// [`ReviewFailed`]: the review failed, or waited too long for its turn or for the review of another request.
+    pub async fn review(&self, token: &str) -> ReviewResult {
         let name = self.digest(token);
-        if let Some(known) = self.cached(&name) {
+        if let Some(known) = self.state().cached(&name, self.clock.monotonic()) {
             return Ok(known);
         }
-        let _place = self.permits.acquire().await.map_err(|_| ReviewFailed)?;
-        // Another request may have completed the review meanwhile.
-        if let Some(known) = self.cached(&name) {
-            return Ok(known);
+        let member = self.join(name)?;
+        let _leader = match member.flight.leader.try_lock() {
+            Ok(leader) => leader,
+            Err(_) => tokio::select! {
+                leader = member.flight.leader.lock() => leader,
+                () = self.timer.sleep(MAX_REVIEW_WAIT) => return Err(ReviewFailed),
+            },
+        };
+        if let Some(result) = member.flight.result.get() {
+            return result.clone();
         }
-        let person = self.reviewer.review(token).await?.map(Arc::new);
-        let keep = if person.is_some() { ACCEPTED_TTL } else { REJECTED_TTL };
-        let now = self.clock.monotonic();
-        let mut all = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() >= MAX_CACHED_REVIEWS {
-            all.retain(|_, known| known.expires_at > now);
-            if all.len() >= MAX_CACHED_REVIEWS {
-                all.clear();
-            }
-        }
-        all.insert(name, CachedReview { user: person.clone(), expires_at: now.saturating_add(keep) });
-        Ok(person)
+        let result = self.run(token, &name).await;
+        let _ = member.flight.result.set(result.clone());
+        // Requests that arrive from now on start a new flight.
+        self.state().flights.remove(&name);
+        result
     }
 
-    fn cached(&self, name: &TokenDigest) -> Option<Option<Arc<UserInfo>>> {
-        let all = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = all.get(name).filter(|known| known.expires_at > self.clock.monotonic())?;
-        Some(known.user.clone())
+    /// Joins or starts the review of a token.
+    fn join(&self, name: TokenDigest) -> Result<FlightGuard<'_>, ReviewFailed> {
+        let mut state = self.state();
+        let reserve = if state.accepted.contains(&name) { MAX_WAITING_REVIEWS } else { 0 };
+        if state.waiting >= MAX_WAITING_REVIEWS + reserve {
+            return Err(ReviewFailed);
+        }
+        state.waiting += 1;
+        let flight = Arc::clone(state.flights.entry(name).or_default());
+        Ok(FlightGuard { reviews: self, name, flight })
+    }
+
+    /// Reviews a token when it is its turn, and caches the result.
+    async fn run(&self, token: &str, name: &TokenDigest) -> ReviewResult {
+        let _permit = self.permit(name).await?;
+        let user = self.reviewer.review(token).await?.map(Arc::new);
+        let now = self.clock.monotonic();
+        let mut state = self.state();
+        match &user {
+            Some(user) => state.accepted.insert(*name, Arc::clone(user), now.saturating_add(ACCEPTED_TTL)),
+            None => state.rejected.insert(*name, (), now.saturating_add(REJECTED_TTL)),
+        }
+        Ok(user)
+    }
+
+    async fn permit(&self, name: &TokenDigest) -> Result<SemaphorePermit<'_>, ReviewFailed> {
+        if let Ok(permit) = self.permits.try_acquire() {
+            return Ok(permit);
+        }
+        let is_known = self.state().accepted.contains(name);
+        let permit = tokio::select! {
+            permit = self.permits.acquire() => permit,
+            permit = self.reserved_permits.acquire(), if is_known => permit,
+            () = self.timer.sleep(MAX_REVIEW_WAIT) => return Err(ReviewFailed),
+        };
+        permit.map_err(|_| ReviewFailed)
+    }
+
+    fn state(&self) -> MutexGuard<'_, ReviewState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Cache key: never the token itself.
@@ -133,6 +194,70 @@ impl ServiceAccountReviews {
     }
 }
 
+impl ReviewState {
+    fn cached(&self, name: &TokenDigest, now: Duration) -> Option<Option<Arc<UserInfo>>> {
+        let accepted = self.accepted.get(name, now).map(|user| Some(Arc::clone(user)));
+        accepted.or_else(|| self.rejected.get(name, now).map(|()| None))
+    }
+}
+
+/// Membership in a flight. The last member to leave removes it.
+struct FlightGuard<'r> {
+    reviews: &'r ServiceAccountReviews,
+    name: TokenDigest,
+    flight: Arc<Flight>,
+}
+
+impl Drop for FlightGuard<'_> {
+    fn drop(&mut self) {
+        let mut state = self.reviews.state();
+        state.waiting = state.waiting.saturating_sub(1);
+        let is_ours = state.flights.get(&self.name).is_some_and(|flight| Arc::ptr_eq(flight, &self.flight));
+        // One reference is the map's, one is our own; `join` cannot run while the state is locked.
+        if is_ours && Arc::strong_count(&self.flight) == 2 {
+            state.flights.remove(&self.name);
+        }
+    }
+}
+
+/// A bounded cache. The oldest entry is evicted when it is full; until then expired entries tell which tokens are known.
+struct ReviewCache<T> {
+    entries: HashMap<TokenDigest, CachedReview<T>>,
+    order: VecDeque<TokenDigest>,
+}
+
+struct CachedReview<T> {
+    value: T,
+    expires_at: Duration,
+}
+
+impl<T> Default for ReviewCache<T> {
+    fn default() -> Self {
+        ReviewCache { entries: HashMap::new(), order: VecDeque::new() }
+    }
+}
+
+impl<T> ReviewCache<T> {
+    fn get(&self, name: &TokenDigest, now: Duration) -> Option<&T> {
+        self.entries.get(name).filter(|known| known.expires_at > now).map(|known| &known.value)
+    }
+
+    fn contains(&self, name: &TokenDigest) -> bool {
+        self.entries.contains_key(name)
+    }
+
+    fn insert(&mut self, name: TokenDigest, value: T, expires_at: Duration) {
+        if self.entries.insert(name, CachedReview { value, expires_at }).is_none() {
+            self.order.push_back(name);
+        }
+        if self.order.len() > MAX_CACHED_REVIEWS
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.entries.remove(&oldest);
+        }
+    }
+}
+
 impl fmt::Debug for ServiceAccountReviews {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Accounts").field("reviewer", &self.reviewer).finish_non_exhaustive()
@@ -143,6 +268,7 @@ impl fmt::Debug for ServiceAccountReviews {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use navicert_client::transport::TokioTimer;
     use navicert_types::clock::ManualClock;
 
     use super::*;
@@ -166,7 +292,11 @@ mod tests {
     #[tokio::test]
     async fn caches_results_briefly_and_failures_never() {
         let (clock, reviewer) = (Arc::new(ManualClock::at(0)), Arc::new(CountingReviewer::default()));
-        let accounts = ServiceAccountReviews::new(Arc::clone(&reviewer) as _, Arc::clone(&clock) as _);
+        let accounts = ServiceAccountReviews::new(
+            Arc::clone(&reviewer) as _,
+            Arc::clone(&clock) as _,
+            Arc::new(TokioTimer),
+        );
         for (token, wait, questions) in [
             ("good", 0, 1),
             ("good", 9, 1),
@@ -183,5 +313,98 @@ mod tests {
             assert_eq!(answer.is_ok_and(|person| person.is_some()), token == "good");
             assert_eq!(reviewer.0.load(Ordering::Relaxed), questions, "{token}");
         }
+    }
+
+    /// A reviewer that never answers for tokens that begin with `hang`.
+    #[derive(Debug, Default)]
+    struct HangingReviewer(AtomicUsize);
+
+    impl TokenReviewer for HangingReviewer {
+        fn review<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Option<UserInfo>, ReviewFailed>> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            let known = UserInfo { username: "system:serviceaccount:a:b".to_owned(), ..UserInfo::default() };
+            Box::pin(async move {
+                if token.starts_with("hang") {
+                    std::future::pending::<()>().await;
+                }
+                Ok(token.starts_with("good").then_some(known))
+            })
+        }
+    }
+
+    fn spawn(reviews: &Arc<ServiceAccountReviews>, token: String) -> tokio::task::JoinHandle<ReviewResult> {
+        let reviews = Arc::clone(reviews);
+        tokio::spawn(async move { reviews.review(&token).await })
+    }
+
+    /// Lets the paused clock pass the time that a review may wait.
+    async fn pass_review_wait() {
+        let limit = MAX_REVIEW_WAIT + Duration::from_millis(1);
+        let _ = tokio::time::timeout(limit, std::future::pending::<()>()).await;
+    }
+
+    // S276: reviews that hang delay other tokens by at most a second, and tokens that were valid before not at all.
+    #[tokio::test(start_paused = true)]
+    async fn hanging_reviews_do_not_hold_up_others() {
+        let (clock, reviewer) = (Arc::new(ManualClock::at(0)), Arc::new(HangingReviewer::default()));
+        let reviews = ServiceAccountReviews::new(
+            Arc::clone(&reviewer) as _,
+            Arc::clone(&clock) as _,
+            Arc::new(TokioTimer),
+        );
+        let reviews = Arc::new(reviews);
+        assert!(reviews.review("good").await.unwrap().is_some());
+        clock.advance(ACCEPTED_TTL);
+        let flood: Vec<_> =
+            (0..2 * MAX_WAITING_REVIEWS).map(|number| spawn(&reviews, format!("hang-{number}"))).collect();
+        tokio::task::yield_now().await;
+        assert_eq!(reviewer.0.load(Ordering::Relaxed), 1 + MAX_CONCURRENT_REVIEWS - RESERVED_REVIEWS);
+        assert_eq!(reviews.review("other").await, Err(ReviewFailed), "too many wait");
+        assert!(reviews.review("good").await.unwrap().is_some(), "known tokens have places of their own");
+        // After a second, those in line are gone.
+        pass_review_wait().await;
+        let waiting = flood.iter().filter(|one| !one.is_finished()).count();
+        assert_eq!(waiting, MAX_CONCURRENT_REVIEWS - RESERVED_REVIEWS, "only those under review wait");
+        for one in &flood {
+            one.abort();
+        }
+        tokio::task::yield_now().await;
+        assert!(reviews.review("good-2").await.unwrap().is_some());
+        let state = reviews.state();
+        assert_eq!((state.flights.len(), state.waiting), (0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_with_one_token_share_a_review() {
+        let (clock, reviewer) = (Arc::new(ManualClock::at(0)), Arc::new(HangingReviewer::default()));
+        let reviews = ServiceAccountReviews::new(
+            Arc::clone(&reviewer) as _,
+            Arc::clone(&clock) as _,
+            Arc::new(TokioTimer),
+        );
+        let reviews = Arc::new(reviews);
+        let requests: Vec<_> = (0..50).map(|_| spawn(&reviews, "hang".to_owned())).collect();
+        pass_review_wait().await;
+        assert_eq!(reviewer.0.load(Ordering::Relaxed), 1);
+        let answered = requests.iter().filter(|one| one.is_finished()).count();
+        assert_eq!(answered, 49, "only the request that runs the review waits for it");
+    }
+
+    // The cache never clears itself: one entry makes room for one.
+    #[test]
+    fn cache_evicts_one_entry_at_a_time() {
+        let (mut cache, far) = (ReviewCache::default(), Duration::from_secs(100));
+        let name = |number: usize| {
+            let mut name = TokenDigest::default();
+            name[..8].copy_from_slice(&number.to_ne_bytes());
+            name
+        };
+        for number in 0..MAX_CACHED_REVIEWS + 10 {
+            cache.insert(name(number), (), far);
+            assert_eq!(cache.entries.len(), (number + 1).min(MAX_CACHED_REVIEWS));
+        }
+        assert!(!cache.contains(&name(9)) && cache.contains(&name(10)));
+        cache.insert(name(10), (), far);
+        assert_eq!((cache.entries.len(), cache.order.len()), (MAX_CACHED_REVIEWS, MAX_CACHED_REVIEWS));
     }
 }

@@ -8,7 +8,7 @@ use navicert_types::decode::{Decode, Decoder};
 use navicert_types::tree::{Node, Value};
 
 use super::client_address::Network;
-use super::identity_headers::{AllowedNames, HeaderNames};
+use super::identity_headers::{AllowedNames, HeaderNames, IdentityLimit};
 
 /// Settings of the proxy.
 #[derive(Clone, Debug)]
@@ -21,9 +21,18 @@ pub struct ProxySettings {
     /// Reserved user names that tokens may map to.
     // S269
     pub allowed_names: AllowedNames,
+    /// Maximum size of the identity headers.
+    // S267
+    pub max_identity: IdentityLimit,
     /// What to do with service account tokens.
     // S276
     pub service_account_tokens: ServiceAccountTokens,
+    /// Whether watches, logs and tunnels end when the revocation list contains their token.
+    // S255
+    pub end_streams_on_revocation: bool,
+    /// Whether watches, logs and tunnels end when their token expires.
+    // S255
+    pub end_streams_on_expiry: bool,
     /// Maximum duration of watches, logs and tunnels.
     // S255
     pub max_stream_age: MaxStreamAge,
@@ -54,7 +63,10 @@ impl Default for ProxySettings {
             mode: IdentityMode::Impersonation,
             client_impersonation: ImpersonationPolicy::Refuse,
             allowed_names: AllowedNames::default(),
+            max_identity: IdentityLimit::default(),
             service_account_tokens: ServiceAccountTokens::Reject,
+            end_streams_on_revocation: true,
+            end_streams_on_expiry: true,
             max_stream_age: MaxStreamAge::Off,
             forward_cookies: false,
             forward_client_address: true,
@@ -117,7 +129,7 @@ pub enum MaxStreamAge {
     /// Unlimited, as in kube-apiserver.
     #[default]
     Off,
-    /// Until the token expires.
+    /// Until the token expires, even if `endStreamsOnExpiry` is off.
     TokenExpiry,
     /// This long.
     After(Duration),
@@ -153,10 +165,17 @@ impl Decode for ProxySettings {
                     .and_then(|word| word.0)
                     .unwrap_or_default(),
                 allowed_names: fields.default("allowedNames"),
+                max_identity: fields.default("maxIdentityBytes"),
                 service_account_tokens: fields
                     .optional::<ConfigWord<ServiceAccountTokens>>("serviceAccountTokens")
                     .and_then(|word| word.0)
                     .unwrap_or_default(),
+                end_streams_on_revocation: fields
+                    .optional("endStreamsOnRevocation")
+                    .unwrap_or(defaults.end_streams_on_revocation),
+                end_streams_on_expiry: fields
+                    .optional("endStreamsOnExpiry")
+                    .unwrap_or(defaults.end_streams_on_expiry),
                 max_stream_age: age.and_then(|word| word.0).unwrap_or_default(),
                 forward_cookies: fields.default("forwardCookies"),
                 forward_client_address: fields
@@ -262,7 +281,21 @@ impl Decode for AllowedNames {
             service_accounts: fields.default("serviceAccounts"),
             nodes: fields.default("nodes"),
             anonymous: fields.default("anonymous"),
+            masters: fields.default("masters"),
         })
+    }
+}
+
+impl Decode for IdentityLimit {
+    fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
+        let bytes = u32::decode(node, decoder)?;
+        let limit = usize::try_from(bytes).ok().and_then(IdentityLimit::from_bytes);
+        if limit.is_none() {
+            let most = IdentityLimit::MAX.bytes();
+            let why = format!("expected a number from 1 to {most}, API servers accept 1 MiB of headers");
+            decoder.report_invalid_value(node, why);
+        }
+        limit
     }
 }
 
@@ -351,8 +384,8 @@ mod tests {
     fn parses_every_field() {
         let settings = read(
             "mode: requestHeader\nrequestHeaders: {user: X-Corp-User, extraPrefix: X-Corp-Extra-}\n\
-             clientImpersonation: allow\nallowedNames: {serviceAccounts: true, nodes: true, anonymous: true}\n\
-             serviceAccountTokens: reject\nmaxStreamAge: 90m\nforwardCookies: true\nforwardClientAddress: false\n\
+             clientImpersonation: allow\nallowedNames: {serviceAccounts: true, nodes: true, anonymous: true, masters: true}\nmaxIdentityBytes: 700000\n\
+             serviceAccountTokens: reject\nendStreamsOnRevocation: false\nendStreamsOnExpiry: false\nmaxStreamAge: 90m\nforwardCookies: true\nforwardClientAddress: false\n\
              trustedProxies: [10.0.0.0/8, '::1']\nproxyProtocol: true\nrequireUid: true\nselfCheck: warn\nupstreamHTTP2: false\n",
         )
         .unwrap();
@@ -360,7 +393,9 @@ mod tests {
         assert_eq!((names.user.as_str(), names.uid.as_str()), ("x-corp-user", "x-remote-uid"));
         assert_eq!(names.extra_prefix, "x-corp-extra-");
         assert_eq!(settings.max_stream_age, MaxStreamAge::After(Duration::from_secs(5_400)));
+        assert!(!settings.end_streams_on_revocation && !settings.end_streams_on_expiry);
         assert_eq!(settings.allowed_names, AllowedNames::ALL);
+        assert_eq!(settings.max_identity.bytes(), 700_000);
         assert_eq!(settings.trusted_proxies.len(), 2);
         assert!(settings.proxy_protocol && settings.require_uid && !settings.forward_client_address);
         assert!(!settings.upstream_http2 && ProxySettings::default().upstream_http2);
@@ -396,6 +431,14 @@ mod tests {
             (
                 "maxStreamAge: 10ms",
                 "maxStreamAge: expected `off`, `token-exp` or a duration of a second or more, such as `4h` (line 1, column 15)",
+            ),
+            (
+                "maxIdentityBytes: 1048576",
+                "maxIdentityBytes: expected a number from 1 to 720896, API servers accept 1 MiB of headers (line 1, column 19)",
+            ),
+            (
+                "maxIdentityBytes: 0",
+                "maxIdentityBytes: expected a number from 1 to 720896, API servers accept 1 MiB of headers (line 1, column 19)",
             ),
             (
                 "trustedProxies: [10.0.0.0/33]",

@@ -3,18 +3,20 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use http::StatusCode;
 use navicert_authn::ReloadableAuthenticator;
+use navicert_client::front_proxy::{FrontProxyTrust, SharedAuthority};
 use navicert_client::transport::Timer;
 use navicert_types::error_chain;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OnceCell};
 use tokio::task::JoinHandle;
 
-use super::reviews::{AccessReviewError, server_version};
-use super::self_check;
+use super::required_permissions::ImpersonationWay;
+use super::reviews::{AccessReviewError, self_subject_review, server_version};
+use super::self_check::{self, Verdict};
 use super::settings::{ProxySettings, SelfCheck};
 use crate::forward::Forwarder;
 use crate::health::Check;
@@ -33,9 +35,27 @@ pub struct UpstreamAccess {
     settings: ProxySettings,
     is_anonymous: bool,
     timer: Arc<dyn Timer>,
-    permissions: Mutex<Result<(), String>>,
+    permissions: Mutex<PermissionState>,
+    /// User name of the proxy's own account.
+    own_username: OnceCell<String>,
     /// Whether any request has told about the credential; without the self check, requests of clients do.
     is_known: AtomicBool,
+    /// The certificate of a front proxy is known to be no user's.
+    is_authority_separate: AtomicBool,
+}
+
+/// What the last check found out.
+struct PermissionState {
+    /// Readiness.
+    verdict: Result<(), String>,
+    /// Which requests cannot be forwarded, if not all can.
+    limits: Option<String>,
+    /// The way of impersonation that the proxy's rules take.
+    way: Option<ImpersonationWay>,
+    /// The same for service accounts whose token was reviewed.
+    service_account_way: Option<ImpersonationWay>,
+    /// The certificate of a front proxy is a user's, too.
+    shared_authority: Option<SharedAuthority>,
 }
 
 impl UpstreamAccess {
@@ -46,9 +66,16 @@ impl UpstreamAccess {
         is_anonymous: bool,
         timer: Arc<dyn Timer>,
     ) -> Self {
-        let unknown = match settings.self_check {
+        let verdict = match settings.self_check {
             SelfCheck::Required => Err(NOT_CHECKED.to_owned()),
             SelfCheck::Warn | SelfCheck::Off => Ok(()),
+        };
+        let unknown = PermissionState {
+            verdict,
+            limits: None,
+            way: None,
+            service_account_way: None,
+            shared_authority: None,
         };
         UpstreamAccess {
             forwarder: forwarder.clone(),
@@ -57,7 +84,9 @@ impl UpstreamAccess {
             is_anonymous,
             timer,
             permissions: Mutex::new(unknown),
+            own_username: OnceCell::new(),
             is_known: AtomicBool::new(settings.self_check == SelfCheck::Off),
+            is_authority_separate: AtomicBool::new(false),
         }
     }
 
@@ -78,7 +107,42 @@ impl UpstreamAccess {
     /// # Errors
     /// What is missing, with the RBAC rules to add.
     pub fn permissions(&self) -> Result<(), String> {
-        self.permissions.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.state().verdict.clone()
+    }
+
+    /// Which requests the proxy cannot forward, and the RBAC rules to add, if its permissions suffice only for some.
+    pub fn limits(&self) -> Option<String> {
+        self.state().limits.clone()
+    }
+
+    /// That the certificate of a front proxy is a user's, too, and what to change.
+    pub fn shared_authority(&self) -> Option<String> {
+        self.state().shared_authority.clone().map(|shared| {
+            let shared = FrontProxyTrust::Shared(shared);
+            format!("{shared}; {}", shared.to_do().unwrap_or_default())
+        })
+    }
+
+    /// The way of impersonation that the proxy's rules take, as far as known.
+    pub(super) fn way(&self) -> Option<ImpersonationWay> {
+        self.state().way
+    }
+
+    /// Whether service accounts are impersonated by their name alone: the API server sets everything else.
+    // S276
+    pub(super) fn impersonates_service_accounts_by_name(&self) -> bool {
+        self.state().service_account_way == Some(ImpersonationWay::Constrained)
+    }
+
+    /// User name of the proxy's own account; `None` if the API server does not say.
+    pub(super) async fn own_username(&self) -> Option<&str> {
+        let upstream = self.forwarder.upstream();
+        let asking = self.own_username.get_or_try_init(|| self_subject_review(upstream, &[]));
+        asking.await.ok().map(String::as_str)
+    }
+
+    fn state(&self) -> MutexGuard<'_, PermissionState> {
+        self.permissions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Checks the permissions and records the result.
@@ -97,14 +161,31 @@ impl UpstreamAccess {
         let mapped = self.authenticator.mapped_attributes();
         let found = self_check::check(upstream, &self.settings, &mapped, self.is_anonymous).await;
         let verdict = match &found {
-            Ok(None) => Ok(()),
-            Ok(Some(missing)) => Err(missing.to_string()),
+            Ok(Verdict { missing: None, .. }) => Ok(()),
+            Ok(Verdict { missing: Some(missing), .. }) => Err(missing.to_string()),
             Err(error) => Err(error_chain(error)),
         };
-        let is_unanswered = matches!(&found, Err(AccessReviewError::Transport(_)));
+        self.record_permissions(&verdict, &found);
         self.record(found.map(drop));
-        self.record_permissions(&verdict, is_unanswered);
+        if verdict.is_ok() {
+            self.check_authority().await;
+        }
         verdict
+    }
+
+    /// Checks whether the certificate of a front proxy is a user's, too. Where it is not, the API server audits a failed
+    /// request, so that it is asked only once.
+    async fn check_authority(&self) {
+        if self.is_authority_separate.load(Ordering::Acquire) {
+            return;
+        }
+        let found = self_check::shared_authority(self.forwarder.upstream(), &self.settings).await;
+        let Ok(found) = found else { return };
+        self.is_authority_separate.store(found.is_none(), Ordering::Release);
+        let is_new = std::mem::replace(&mut self.state().shared_authority, found.clone()) != found;
+        if let Some(shared) = self.shared_authority().filter(|_| is_new) {
+            tracing::warn!(event = "front_proxy_authority_shared", "{shared}");
+        }
     }
 
     /// Records what a request of the proxy itself says about the API server and the credential.
@@ -118,27 +199,41 @@ impl UpstreamAccess {
         self.is_known.store(true, Ordering::Release);
     }
 
-    fn record_permissions(&self, verdict: &Result<(), String>, is_unanswered: bool) {
-        let mut known = self.permissions.lock().unwrap_or_else(PoisonError::into_inner);
+    fn record_permissions(&self, verdict: &Result<(), String>, found: &Result<Verdict, AccessReviewError>) {
+        let mut known = self.state();
         let is_required = self.settings.self_check == SelfCheck::Required;
-        if is_unanswered {
+        if matches!(found, Err(AccessReviewError::Transport(_))) {
             // The credential's condition has the reason.
             if is_required {
-                *known = Err("not checked: no answer from the API server".to_owned());
+                known.verdict = Err("not checked: no answer from the API server".to_owned());
             }
             return;
         }
-        if *known != *verdict || self.settings.self_check == SelfCheck::Warn {
-            match verdict {
-                Ok(()) => tracing::info!(
+        let limits = match found {
+            Ok(Verdict { access, missing: None }) => access.limits.iter().map(ToString::to_string).collect(),
+            _ => String::new(),
+        };
+        let limits = Some(limits).filter(|limits| !limits.is_empty());
+        let is_new = known.verdict != *verdict || known.limits != limits;
+        if is_new || self.settings.self_check == SelfCheck::Warn {
+            match (verdict, &limits) {
+                (Ok(()), None) => tracing::info!(
                     event = "upstream_permissions_sufficient",
                     "the proxy has all required permissions"
                 ),
-                Err(missing) => tracing::error!(event = "upstream_permissions_missing", "{missing}"),
+                (Ok(()), Some(limits)) => {
+                    tracing::warn!(event = "upstream_permissions_limited", "{limits}");
+                }
+                (Err(missing), _) => tracing::error!(event = "upstream_permissions_missing", "{missing}"),
             }
         }
+        known.limits = limits;
+        if let Ok(Verdict { access, .. }) = found {
+            known.way = access.users;
+            known.service_account_way = access.service_accounts;
+        }
         if is_required {
-            known.clone_from(verdict);
+            known.verdict.clone_from(verdict);
         }
     }
 }
@@ -206,6 +301,10 @@ impl Check for PermissionsCheck {
 
     fn check(&self) -> Result<(), String> {
         self.0.permissions()
+    }
+
+    fn note(&self) -> Option<String> {
+        self.0.limits().or_else(|| self.0.shared_authority())
     }
 }
 

@@ -4,10 +4,11 @@
 use http::header::{HeaderMap, HeaderName, HeaderValue, PROXY_AUTHORIZATION};
 use http::request::Parts;
 use http::{Method, Response};
+use navicert_authn::outcome::RefusalClass;
 use navicert_authn::{AuthenticatedUser, AuthnOutcome};
 
 use super::{Webhook, WebhookDecision, reply};
-use crate::audit::Decision;
+use crate::audit::{Decision, Reason};
 use crate::bearer;
 use crate::forward::ReplyBody;
 use crate::limits::with_timeout;
@@ -26,7 +27,7 @@ impl Webhook {
     pub(super) async fn authorize(&self, head: &Parts, peer: &Peer) -> WebhookDecision {
         // nginx sends GET, Envoy the client's method.
         if head.method == Method::CONNECT {
-            return WebhookDecision::rejected(reply::wrong_method("GET"), "method");
+            return WebhookDecision::rejected(reply::wrong_method("GET"), Reason::Method);
         }
         if let Err(problem) = self.client_auth.check(head, peer, PROXY_AUTHORIZATION) {
             // 401 would tell the end user that their token is invalid.
@@ -36,30 +37,42 @@ impl Webhook {
                 }
                 problem => problem,
             };
-            return WebhookDecision::rejected(keep_open(problem.response()), "caller");
+            return WebhookDecision::rejected(keep_open(problem.response()), Reason::Caller);
         }
         let token = match bearer::token(&head.headers) {
             Ok(Some(token)) => token,
             Ok(None) => {
-                return WebhookDecision::rejected(keep_open(Problem::Unauthorized.response()), "no_token");
+                return WebhookDecision::rejected(
+                    keep_open(Problem::Unauthorized.response()),
+                    Reason::NoToken,
+                );
             }
-            Err(problem) => return WebhookDecision::rejected(keep_open(problem.response()), "request"),
+            Err(problem) => return WebhookDecision::rejected(keep_open(problem.response()), Reason::Request),
+        };
+        let Ok(seat) = peer.admission().peer_seat(peer.flow()).await else {
+            return WebhookDecision::overloaded();
         };
         let decided = with_timeout(self.settings.timeout, self.authenticator.decide(token)).await;
+        drop(seat);
         let Some(decision) = decided else {
             return WebhookDecision::new(
                 keep_open(Problem::Unauthorized.response()),
                 Decision::Error,
-                "timeout",
+                Reason::Timeout,
             );
         };
         let response = match &decision.outcome {
             AuthnOutcome::Authenticated(user) => match identity_headers(user) {
                 Ok(headers) => allowed(headers),
-                Err(Unwritable) => {
+                Err(unwritable) => {
                     let response =
                         Problem::Forbidden("user cannot be encoded in headers".to_owned()).response();
-                    return WebhookDecision::new(keep_open(response), Decision::Deny, "identity_encoding");
+                    let reason = Reason::Refused(match unwritable {
+                        Unwritable::Changed => RefusalClass::IdentityEncoding,
+                        Unwritable::TooLarge => RefusalClass::IdentityTooLarge,
+                    });
+                    return WebhookDecision::new(keep_open(response), Decision::Deny, reason)
+                        .with_judgement(decision);
                 }
             },
             // The same response for every reason (S271).
@@ -83,9 +96,14 @@ fn allowed(headers: HeaderMap) -> Response<ReplyBody> {
     response
 }
 
-/// Part of the identity would be changed in transit.
+/// Why an identity cannot be written into headers.
 #[derive(Debug)]
-struct Unwritable;
+enum Unwritable {
+    /// Part of it would be changed in transit.
+    Changed,
+    /// It exceeds the limits.
+    TooLarge,
+}
 
 /// `X-Remote-User`, `-Uid`, `-Group` (one per group), `-Groups` (comma-separated, for nginx, which copies only one),
 /// `-Extra-…`.
@@ -96,7 +114,7 @@ fn identity_headers(user: &AuthenticatedUser) -> Result<HeaderMap, Unwritable> {
     const GROUPS: HeaderName = HeaderName::from_static("x-remote-groups");
     let mut lines = vec![(USER, user.username())];
     if user.username().is_empty() {
-        return Err(Unwritable);
+        return Err(Unwritable::Changed);
     }
     if !user.uid().is_empty() {
         lines.push((UID, user.uid()));
@@ -106,7 +124,7 @@ fn identity_headers(user: &AuthenticatedUser) -> Result<HeaderMap, Unwritable> {
     lines.extend(groups.iter().map(|group| (GROUP, *group)));
     for (key, values) in user.extra() {
         let name = format!("x-remote-extra-{}", percent_encode(key));
-        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| Unwritable)?;
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| Unwritable::Changed)?;
         lines.extend(
             values.iter().filter(|value| !value.is_empty()).map(|value| (name.clone(), value.as_str())),
         );
@@ -119,7 +137,7 @@ fn identity_headers(user: &AuthenticatedUser) -> Result<HeaderMap, Unwritable> {
     let bytes: usize =
         lines.iter().map(|(name, value)| name.as_str().len().saturating_add(value.len())).sum();
     if lines.len() > MAX_IDENTITY_HEADERS || bytes > MAX_IDENTITY_BYTES {
-        return Err(Unwritable);
+        return Err(Unwritable::TooLarge);
     }
     let mut headers = HeaderMap::with_capacity(lines.len());
     for (name, text) in lines {
@@ -136,9 +154,9 @@ fn header_value(text: &str) -> Result<HeaderValue, Unwritable> {
         && bytes.last() != Some(&b' ')
         && bytes.iter().all(|byte| *byte >= 0x20 && *byte != 0x7f);
     if !is_kept {
-        return Err(Unwritable);
+        return Err(Unwritable::Changed);
     }
-    HeaderValue::from_bytes(bytes).map_err(|_| Unwritable)
+    HeaderValue::from_bytes(bytes).map_err(|_| Unwritable::Changed)
 }
 
 /// Percent-encodes bytes that are not allowed in header names, and `%`.

@@ -25,15 +25,18 @@ use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use navicert_authn::metrics::sha256_label;
+use navicert_authn::outcome::RefusalClass;
 use navicert_authn::{AuthnDecision, AuthnOutcome, ReloadableAuthenticator};
 use navicert_types::Clock;
 use navicert_types::token_review::TokenReviewRequest;
 
-use crate::audit::{AuditEvent, AuditLog, Decision};
+use crate::audit::{AuditEvent, AuditLog, Decision, EventKind, Reason};
 use crate::client_auth::ClientAuth;
 use crate::forward::ReplyBody;
 use crate::limits::with_timeout;
 use crate::listener::{Handler, Peer};
+use crate::problem::Problem;
+use crate::trace_context::TraceParent;
 use crate::user_ref::UserRef;
 
 pub use settings::{AudienceMode, NotReadyStatus, WebhookSettings};
@@ -94,18 +97,21 @@ impl Webhook {
     /// Handles a token review.
     async fn review(&self, head: &Parts, body: Incoming, peer: &Peer, route: Route) -> WebhookDecision {
         if head.method != Method::POST {
-            return WebhookDecision::rejected(reply::wrong_method("POST"), "method");
+            return WebhookDecision::rejected(reply::wrong_method("POST"), Reason::Method);
         }
         if let Err(problem) = self.client_auth.check(head, peer, AUTHORIZATION) {
-            return WebhookDecision::rejected(problem.response(), "caller");
+            return WebhookDecision::rejected(problem.response(), Reason::Caller);
         }
-        let body = match request::read_body(body, &self.settings).await {
+        let admission = peer.admission();
+        let flow = peer.flow();
+        let body = match request::read_body(body, &self.settings, flow, admission).await {
             Ok(body) => body,
-            Err(problem) => return WebhookDecision::rejected(problem.response(), "request"),
+            Err(Problem::TooManyRequests) => return WebhookDecision::overloaded(),
+            Err(problem) => return WebhookDecision::rejected(problem.response(), Reason::Request),
         };
         let review = match request::parse_review(&body) {
             Ok(review) => review,
-            Err(problem) => return WebhookDecision::rejected(problem.response(), "request"),
+            Err(problem) => return WebhookDecision::rejected(problem.response(), Reason::Request),
         };
         let Ok(audiences) = audience::requested(&review, &self.settings, route) else {
             // The token is not verified for a foreign audience (S221).
@@ -113,21 +119,21 @@ impl Webhook {
             return WebhookDecision::new(
                 reply::unauthenticated(review.version, route),
                 Decision::Deny,
-                "audience",
+                Reason::Refused(RefusalClass::Audience),
             );
         };
+        let Ok(seat) = admission.peer_seat(flow).await else { return WebhookDecision::overloaded() };
         let decided = with_timeout(self.settings.timeout, self.authenticator.decide(&review.token)).await;
+        drop(seat);
         let Some(judgement) = decided else {
             let reply = reply::not_ready(review.version, route, &self.settings, "timeout");
-            return WebhookDecision::new(reply, Decision::Error, "timeout");
+            return WebhookDecision::new(reply, Decision::Error, Reason::Timeout);
         };
         let audiences = audience::granted(audiences, &judgement, &self.settings);
         let Some(audiences) = audiences else {
-            return WebhookDecision::new(
-                reply::unauthenticated(review.version, route),
-                Decision::Deny,
-                "audience",
-            );
+            let response = reply::unauthenticated(review.version, route);
+            let reason = Reason::Refused(RefusalClass::Audience);
+            return WebhookDecision::new(response, Decision::Deny, reason).with_judgement(judgement);
         };
         let response =
             reply::for_outcome(&judgement.outcome, review.version, route, &audiences, &self.settings);
@@ -149,8 +155,9 @@ impl Webhook {
 
     fn record(
         &self,
-        event: &'static str,
-        (head, peer): (&Parts, &Peer),
+        event: EventKind,
+        request: &Request<impl Sized>,
+        peer: &Peer,
         reviewed: &WebhookDecision,
         started: Duration,
     ) {
@@ -171,8 +178,11 @@ impl Webhook {
             jti_hash: judgement.and_then(AuthnDecision::jti).map(hash).as_deref(),
             source: Some(peer.address.ip()),
             caller: peer.names().and_then(|names| names.first()).map(String::as_str),
-            audit_id: audit_id(&head.headers),
-            method: None,
+            audit_id: audit_id(request.headers()),
+            traceparent: TraceParent::from_headers(request.headers()),
+            // The methods and paths that the webhook serves are fixed. An unknown path may contain a token: a client that
+            // appends it to a URL does not know what it does.
+            method: (event == EventKind::Request).then_some(request.method().as_str()),
             path: None,
             code: reviewed.response.status().as_u16(),
             took_micros: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
@@ -184,29 +194,23 @@ impl Handler for Webhook {
     async fn handle(&self, request: Request<Incoming>, peer: &Peer) -> Response<ReplyBody> {
         let started = if self.audit.is_enabled() { self.clock.monotonic() } else { Duration::ZERO };
         let (head, body) = request.into_parts();
-        let Some(route) = self.route(head.uri.path()) else { return reply::not_found() };
-        let (event, reviewed) = match route {
-            Route::Auth => ("auth", self.authorize(&head, peer).await),
-            Route::Webhook | Route::Api => ("tokenreview", self.review(&head, body, peer, route).await),
+        let (event, reviewed) = match self.route(head.uri.path()) {
+            Some(Route::Auth) => (EventKind::Auth, self.authorize(&head, peer).await),
+            Some(route) => (EventKind::TokenReview, self.review(&head, body, peer, route).await),
+            None => (EventKind::Request, WebhookDecision::rejected(reply::not_found(), Reason::Path)),
         };
         tracing::debug!(
             event = "webhook_request_decided",
-            request = event,
+            request = event.name(),
             decision = ?reviewed.decision,
-            reason = reviewed.reason,
+            reason = reviewed.reason.map(Reason::name),
             code = reviewed.response.status().as_u16(),
             "decided webhook request"
         );
         if self.audit.is_enabled() {
-            self.record(event, (&head, peer), &reviewed, started);
+            self.record(event, &Request::from_parts(head, ()), peer, &reviewed, started);
         }
         reviewed.response
-    }
-
-    /// Without `Retry-After`: kube-apiserver would hold the request and retry.
-    // S215, S219
-    fn overloaded(&self) -> Response<ReplyBody> {
-        reply::overloaded()
     }
 }
 
@@ -214,17 +218,28 @@ impl Handler for Webhook {
 struct WebhookDecision {
     response: Response<ReplyBody>,
     decision: Decision,
-    reason: Option<&'static str>,
+    reason: Option<Reason>,
     judgement: Option<AuthnDecision>,
 }
 
 impl WebhookDecision {
-    fn new(response: Response<ReplyBody>, decision: Decision, reason: &'static str) -> Self {
+    fn new(response: Response<ReplyBody>, decision: Decision, reason: Reason) -> Self {
         WebhookDecision { response, decision, reason: Some(reason), judgement: None }
     }
 
+    /// Adds the decision on the token, which names the user.
+    fn with_judgement(self, judgement: AuthnDecision) -> Self {
+        WebhookDecision { judgement: Some(judgement), ..self }
+    }
+
+    /// The client is above its share. Without `Retry-After`: kube-apiserver would hold the request and retry.
+    // S215, S219
+    fn overloaded() -> Self {
+        WebhookDecision::new(reply::overloaded(), Decision::Error, Reason::TooManyRequests)
+    }
+
     /// Rejected before a token was verified.
-    fn rejected(response: Response<ReplyBody>, reason: &'static str) -> Self {
+    fn rejected(response: Response<ReplyBody>, reason: Reason) -> Self {
         let is_ours = response.status() >= StatusCode::INTERNAL_SERVER_ERROR;
         WebhookDecision::new(response, if is_ours { Decision::Error } else { Decision::Deny }, reason)
     }
@@ -232,11 +247,11 @@ impl WebhookDecision {
     fn from_judgement(response: Response<ReplyBody>, judgement: AuthnDecision) -> Self {
         let (decision, reason) = match &judgement.outcome {
             AuthnOutcome::Authenticated(_) => (Decision::Allow, None),
-            AuthnOutcome::NoOpinion(_) => (Decision::Deny, Some("unknown_token")),
+            AuthnOutcome::NoOpinion(_) => (Decision::Deny, Some(Reason::UnknownToken)),
             AuthnOutcome::Rejected(rejection) => {
                 let may_heal = rejection.refusal.is_transient();
                 let decision = if may_heal { Decision::Error } else { Decision::Deny };
-                (decision, Some(rejection.refusal.class().name()))
+                (decision, Some(Reason::Refused(rejection.refusal.class())))
             }
         };
         WebhookDecision { response, decision, reason, judgement: Some(judgement) }

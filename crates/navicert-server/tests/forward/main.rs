@@ -12,8 +12,9 @@ use std::sync::Arc;
 use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use http::{Request, Response, request};
 use hyper::body::Incoming;
+use navicert_client::ClientContext;
 use navicert_client::credential::{Credential, StaticCredential};
-use navicert_client::transport::{Around, Transport, TransportSettings, Trust};
+use navicert_client::transport::{Transport, TransportSettings, Trust};
 use navicert_server::forward::ForwardRules;
 use navicert_server::listener::{self, Handler, Peer, Security, Socket};
 use navicert_server::metrics::ListenerMetrics;
@@ -56,8 +57,8 @@ impl Identify for Ann {
 }
 
 impl Handler for Ann {
-    async fn handle(&self, request: Request<Incoming>, _: &Peer) -> Response<ReplyBody> {
-        *self.0.forward(request.into(), self).await
+    async fn handle(&self, request: Request<Incoming>, peer: &Peer) -> Response<ReplyBody> {
+        *self.0.forward(request.into(), self, peer.admission()).await
     }
 }
 
@@ -83,7 +84,8 @@ impl Proxy {
         own.set_sensitive(true);
         let credential = Credential { authorization: Some(own), ..Credential::anonymous() };
         let upstream =
-            Transport::new(settings, Arc::new(StaticCredential::new(credential)), Around::system()).unwrap();
+            Transport::new(settings, Arc::new(StaticCredential::new(credential)), ClientContext::system())
+                .unwrap();
         let handler = Arc::new(Ann(Forwarder::new(upstream, rules)));
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = tcp.local_addr().unwrap();

@@ -1,5 +1,7 @@
 //! What is forwarded and what is not: headers, paths, ambiguous requests.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::{Request, Version};
 use navicert_server::ServerLimits;
@@ -176,7 +178,7 @@ async fn unauthenticated_client_gets_a_status_and_the_connection_closes() {
 }
 
 #[tokio::test]
-async fn returns_429_above_the_in_flight_limit() {
+async fn returns_429_above_the_in_flight_limit_and_its_queue() {
     let limits = ServerLimits { requests: 1, ..ServerLimits::default() };
     let proxy = Proxy::start_with(ForwardRules::default(), limits, |settings| settings);
     let gate = Gate::new();
@@ -188,11 +190,40 @@ async fn returns_429_above_the_in_flight_limit() {
     };
     let slow = tokio::spawn(send("/slow"));
     gate.wait_for_arrivals(1).await;
-    let refused = send("/api").await;
+    // One of the two waits, the other finds the queue full.
+    let (mut one, mut two) = (tokio::spawn(send("/api")), tokio::spawn(send("/api")));
+    let (refused, queued) = tokio::select! {
+        refused = &mut one => (refused, two),
+        refused = &mut two => (refused, one),
+    };
+    let refused = refused.unwrap();
     assert_eq!((refused.status.as_u16(), refused.header("retry-after")), (429, Some("1")));
     gate.open();
     assert_eq!(slow.await.unwrap().text(), "done");
+    assert_eq!(queued.await.unwrap().status, 200);
     assert_eq!(send("/api").await.status, 200);
+}
+
+// An idle connection gives its buffers back after half a second, and serves the next request as the first.
+#[tokio::test]
+async fn idle_connection_serves_again_after_its_buffers_were_freed() {
+    let proxy = Proxy::start();
+    let mut client = proxy.raw().await;
+    let request = proxy.head("GET /api", &[]);
+    for pieces in [1, 3, request.len()] {
+        for piece in request.as_bytes().chunks(request.len().div_ceil(pieces)) {
+            client.write(piece).await;
+        }
+        let head = client.read_until(b"\r\n\r\n").await;
+        assert_eq!(status(&head), 200);
+        let length = String::from_utf8_lossy(&head).to_lowercase();
+        let length = length.split_once("content-length: ").unwrap().1.split_once('\r').unwrap().0;
+        client.read_exactly(length.parse().unwrap()).await;
+        let idle = tokio::time::timeout(Duration::from_millis(800), client.read_exactly(1)).await;
+        assert!(idle.is_err(), "the connection stays open");
+    }
+    client.write(b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n").await;
+    assert_eq!(status(&client.read_to_end(10_000).await), 400, "framing is checked as before");
 }
 
 #[tokio::test]

@@ -35,12 +35,15 @@ async fn authorized_user_impersonates_and_stays_visible() {
     let token = front.ann();
     let reply = front.client().send(front.request("/api", &token, &AS_BOB)).await.unwrap();
     assert_eq!(reply.status, 200, "{}", reply.text());
-    let requests = front.api.wait_for_requests(5).await;
-    let asked: Vec<String> = requests[..4].iter().map(|request| request.json()["spec"].to_string()).collect();
+    let requests = front.api.wait_for_requests(6).await;
+    // Servers before 1.36 have only the legacy way.
+    assert_eq!(requests[0].path(), "/version");
+    let asked: Vec<String> =
+        requests[1..5].iter().map(|request| request.json()["spec"].to_string()).collect();
     for (spec, attributes) in asked.iter().zip([
         json!({"verb": "impersonate", "resource": "users", "name": "bob"}),
-        json!({"verb": "impersonate", "resource": "groups", "name": "ops"}),
         json!({"verb": "impersonate", "group": "authentication.k8s.io", "resource": "uids", "name": "9"}),
+        json!({"verb": "impersonate", "resource": "groups", "name": "ops"}),
         json!({"verb": "impersonate", "group": "authentication.k8s.io", "resource": "userextras",
                "subresource": "example.org/team", "name": "blue"}),
     ]) {
@@ -50,7 +53,7 @@ async fn authorized_user_impersonates_and_stays_visible() {
         assert_eq!(spec["groups"], json!(["dev", "a,b", "system:authenticated"]));
         assert_eq!(spec["extra"]["example.org/foo"], json!(["x", "y"]));
     }
-    let seen = &requests[4];
+    let seen = &requests[5];
     assert_eq!(seen.header_values("impersonate-user"), ["bob"]);
     assert_eq!(seen.header_values("impersonate-group"), ["ops"]);
     assert_eq!(seen.header_values("impersonate-uid"), ["9"]);
@@ -103,6 +106,27 @@ async fn missing_impersonation_permission_is_a_403() {
     let reply = front.client().send(front.request("/secret", &token, &AS_BOB)).await.unwrap();
     assert_eq!(reply.status, 502, "a yes to nothing is no yes");
     assert_eq!(front.api.count("/secret"), 0);
+}
+
+// S233: a name with the prefix of service accounts that is none is a user, as in the API server: permission for the
+// service accounts of a namespace does not extend to it.
+#[tokio::test]
+async fn malformed_service_account_name_is_a_user() {
+    let front = Front::set(ProxySettings {
+        client_impersonation: ImpersonationPolicy::Allow,
+        ..ProxySettings::default()
+    })
+    .await;
+    review(&front.api, |asked| asked["resource"] == "serviceaccounts" && asked["namespace"] == "a");
+    for (name, code) in [
+        ("system:serviceaccount:a:b", 200),
+        ("system:serviceaccount:a:b:c", 403),
+        ("system:serviceaccount:a:B", 403),
+        ("system:serviceaccount:a:", 403),
+    ] {
+        let request = front.request("/api", &front.ann(), &[("impersonate-user", name)]);
+        assert_eq!(front.client().send(request).await.unwrap().status.as_u16(), code, "{name}");
+    }
 }
 
 // S239: a front proxy leaves the decision to the API server, which knows the real user.

@@ -4,8 +4,10 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
+use navicert_server::health::Check as _;
 use navicert_server::proxy::client_address::Network;
 use navicert_server::proxy::settings::{IdentityMode, ProxySettings, SelfCheck};
+use navicert_server::proxy::upstream_access::PermissionsCheck;
 use navicert_testkit::{Answer, ApiServer, RawClient, wait};
 use navicert_types::Clock as _;
 use navicert_types::clock::ManualClock;
@@ -113,14 +115,12 @@ async fn reports_missing_permissions_as_rbac_rules() {
         .api
         .requests()
         .iter()
+        .filter(|request| request.path() == SELF_REVIEW)
         .map(|request| request.json()["spec"]["resourceAttributes"]["resource"].as_str().unwrap().to_owned())
         .collect();
     for resource in ["users", "groups", "uids", "userextras"] {
         assert!(asked.iter().any(|one| one == resource), "{resource}");
     }
-    // S237: the verbs of constrained impersonation are accepted too.
-    review(&front.api, |asked| asked.starts_with("impersonate:user-info authentication.k8s.io/"));
-    assert_eq!(access.check().await, Ok(()));
     // A failed review is not a permission.
     front.api.answer(SELF_REVIEW, Answer::failure(403, "Forbidden", "no"));
     assert_eq!(
@@ -138,6 +138,10 @@ async fn undetermined_reviews_are_not_reported_as_missing_permissions() {
         (
             json!({"allowed": false, "evaluationError": "webhook authorizer: connection refused"}),
             Some("webhook authorizer: connection refused"),
+        ),
+        (
+            json!({"allowed": false, "conditionsChain": [{"authorizerName": "a", "conditions": [{"id": "a"}]}]}),
+            Some("it depends on the content of the request"),
         ),
         (
             json!({"allowed": false, "conditionSetChain": [{"conditions": [{"id": "a"}]}]}),
@@ -218,8 +222,17 @@ async fn untrusted_front_proxy_is_not_ready() {
     };
     let front = Front::with(Plan { settings, ..Plan::default() }).await;
     let access = front.proxy.upstream_access();
+    front.api.answer(ApiServer::WHO_AM_I, Answer::unauthorized());
     let wrong = access.check().await.unwrap_err();
+    assert!(wrong.starts_with("the API server does not accept the proxy's certificate, neither"), "{wrong}");
     assert!(wrong.contains("--requestheader-client-ca-file"), "{wrong}");
+    authenticate(&front.api, None, Some("navicert-proxy"));
+    let wrong = access.check().await.unwrap_err();
+    assert!(wrong.contains("as user `navicert-proxy` and ignores identity headers"), "{wrong}");
+    assert!(
+        wrong.contains("--requestheader-allowed-names to be empty or to list `navicert-proxy`"),
+        "{wrong}"
+    );
     front.api.answer_with(ApiServer::WHO_AM_I, |request| {
         let user = json!({"username": request.header("x-remote-user")});
         Answer::json(&json!({"kind": "SelfSubjectReview", "status": {"userInfo": user}}))
@@ -228,6 +241,46 @@ async fn untrusted_front_proxy_is_not_ready() {
     front.api.answer("/version", Answer::json(&json!({"major": "1", "minor": "31+"})));
     let wrong = access.check().await.unwrap_err();
     assert!(wrong.contains("requireUid"), "{wrong}");
+}
+
+/// Authenticates requests by the header, else as this user, else not at all.
+fn authenticate(api: &ApiServer, header: Option<&'static str>, certificate: Option<&'static str>) {
+    api.answer_with(ApiServer::WHO_AM_I, move |request| {
+        match header.and_then(|header| request.header(header)).or(certificate) {
+            Some(user) => Answer::json(
+                &json!({"kind": "SelfSubjectReview", "status": {"userInfo": {"username": user}}}),
+            ),
+            None => Answer::unauthorized(),
+        }
+    });
+}
+
+// V7: a certificate that is a user's, too, is reported and does not fail readiness; one that is not is asked for once.
+#[tokio::test]
+async fn front_proxy_that_shares_its_authority_with_users_is_reported() {
+    let mode = IdentityMode::RequestHeader(Default::default());
+    let settings = ProxySettings { mode, self_check: SelfCheck::Required, ..ProxySettings::default() };
+    let front = Front::with(Plan { settings, ..Plan::default() }).await;
+    let access = front.proxy.upstream_access();
+    let note = || PermissionsCheck(Arc::clone(access)).note();
+    authenticate(&front.api, Some("x-remote-user"), Some("navicert-proxy"));
+    for (minor, has_names) in [("34", false), ("35", true)] {
+        front.api.answer("/version", Answer::json(&json!({"major": "1", "minor": minor})));
+        assert_eq!(access.check().await, Ok(()));
+        assert_eq!(access.permissions(), Ok(()));
+        let note = note().unwrap();
+        assert!(note.contains("accepts the proxy's certificate as user `navicert-proxy`, too"), "{note}");
+        assert_eq!(note.contains("1.35 and later does not start"), !has_names, "{note}");
+        assert_eq!(note.contains("set the API server's --requestheader-allowed-names"), !has_names, "{note}");
+    }
+    authenticate(&front.api, Some("x-remote-user"), None);
+    assert_eq!((access.check().await, note()), (Ok(()), None));
+    let bare = || {
+        let requests = front.api.requests();
+        requests.iter().filter(|request| request.header("x-remote-user").is_none()).count()
+    };
+    let asked = bare();
+    assert_eq!((access.check().await, bare()), (Ok(()), asked));
 }
 
 // PROXY protocol: disabled, its header is not TLS; enabled, it gives the client address, and only trusted peers may

@@ -7,11 +7,15 @@
     reason = "helpers of tests; a broken set-up should stop the test"
 )]
 
+mod constrained_impersonation;
+mod denials;
 mod identity;
 mod impersonation;
 mod life;
+mod permissions;
 mod service_accounts;
 mod shapes;
+mod stream_ends;
 mod streams;
 mod upgrades;
 
@@ -26,6 +30,7 @@ use navicert_authn::jwks::JwksContext;
 use navicert_client::credential::{Credential, StaticCredential};
 use navicert_client::transport::{self, ProxyEnvironment, Timer, TokioTimer, Transport, Trust};
 use navicert_server::ServerLimits;
+use navicert_server::audit::Reason;
 use navicert_server::background_tasks::BackgroundTasks;
 use navicert_server::fetch::HttpFetch;
 use navicert_server::listener::{self, Security, Socket};
@@ -56,7 +61,7 @@ struct Front {
     clock: Arc<dyn Clock>,
     dir: TempDir,
     _tasks: BackgroundTasks,
-    _stop: watch::Sender<bool>,
+    stop: watch::Sender<bool>,
 }
 
 /// Deviations from the defaults.
@@ -70,6 +75,7 @@ struct Plan {
     timer: Arc<dyn Timer>,
     reviewer: Option<Arc<dyn TokenReviewer>>,
     limits: ServerLimits,
+    upstream_http2: bool,
 }
 
 impl Default for Plan {
@@ -83,31 +89,55 @@ impl Default for Plan {
             timer: Arc::new(TokioTimer),
             reviewer: None,
             limits: ServerLimits::for_proxy(),
+            upstream_http2: true,
         }
     }
 }
 
 /// Records all outcomes.
 #[derive(Debug, Default)]
-struct Recorded(Mutex<Vec<String>>);
+struct Recorded {
+    requests: Mutex<Vec<String>>,
+    streams: Mutex<Vec<String>>,
+    traceparent: Mutex<Option<String>>,
+}
 
 impl RequestObserver for Recorded {
     fn observe(&self, seen: &RequestOutcome<'_>) {
-        let line = format!(
-            "{} {} {} {} {}",
-            seen.code,
-            seen.user.map_or("-", |who| who.username),
-            seen.acting_as.unwrap_or("-"),
-            seen.reason.unwrap_or("-"),
-            seen.uri.path(),
-        );
-        self.0.lock().unwrap().push(line);
+        self.requests.lock().unwrap().push(line(seen));
+        *self.traceparent.lock().unwrap() = seen.traceparent.map(|parent| parent.as_str().to_owned());
     }
+
+    fn stream_ended(&self, seen: &RequestOutcome<'_>) {
+        self.streams.lock().unwrap().push(line(seen));
+    }
+}
+
+fn line(seen: &RequestOutcome<'_>) -> String {
+    assert!(seen.source.is_some(), "every outcome has a source");
+    format!(
+        "{} {} {} {} {}",
+        seen.code,
+        seen.user.map_or("-", |who| who.username),
+        seen.acting_as.unwrap_or("-"),
+        seen.reason.map_or("-", Reason::name),
+        seen.uri.path(),
+    )
 }
 
 impl Recorded {
     fn last(&self) -> String {
-        self.0.lock().unwrap().last().cloned().unwrap_or_default()
+        self.requests.lock().unwrap().last().cloned().unwrap_or_default()
+    }
+
+    /// The `traceparent` of the last request.
+    fn last_traceparent(&self) -> Option<String> {
+        self.traceparent.lock().unwrap().clone()
+    }
+
+    /// The streams that ended early.
+    fn streams(&self) -> Vec<String> {
+        self.streams.lock().unwrap().clone()
     }
 }
 
@@ -136,19 +166,19 @@ impl Front {
             navicert_config: Some(navicert_config),
             profile: Some(plan.profile),
         };
-        let around = JwksContext {
+        let client_context = JwksContext {
             fetch: Arc::new(HttpFetch::new(ProxyEnvironment::default())),
             clock: Arc::clone(&plan.clock),
             random: Arc::new(|| 0.5),
             recorder: Arc::new(()),
         };
-        let reloader = Arc::new(AuthnReloader::open(sources, around).unwrap());
+        let reloader = Arc::new(AuthnReloader::open(sources, client_context).unwrap());
         let tasks = BackgroundTasks::start(Arc::clone(&reloader), Arc::new(TokioTimer));
         let observer = Arc::new(Recorded::default());
         let parts = ProxyParts {
             authenticator: Arc::clone(reloader.authenticator()),
-            upstream: way(&api, &ca, Some(OWN)),
-            anonymous_upstream: Some(way(&api, &ca, None)),
+            upstream: way(&api, &ca, Some(OWN), plan.upstream_http2),
+            anonymous_upstream: Some(way(&api, &ca, None, plan.upstream_http2)),
             reviewer: plan.reviewer,
             observer: Arc::clone(&observer) as _,
             clock: Arc::clone(&plan.clock),
@@ -167,7 +197,7 @@ impl Front {
             clock: plan.clock,
             dir,
             _tasks: tasks,
-            _stop: stop,
+            stop,
         };
         front.ready().await;
         front
@@ -234,10 +264,11 @@ impl Front {
 }
 
 /// A transport to the API server with this token, or without one.
-fn way(api: &ApiServer, ca: &Ca, token: Option<&str>) -> Transport {
+fn way(api: &ApiServer, ca: &Ca, token: Option<&str>, http2: bool) -> Transport {
     let settings = transport::TransportSettings {
         trust: Trust::Pem(ca.pem().into_bytes()),
         compression: false,
+        http2,
         ..transport::TransportSettings::new(api.url())
     };
     let authorization = token.map(|token| {
@@ -246,8 +277,12 @@ fn way(api: &ApiServer, ca: &Ca, token: Option<&str>) -> Transport {
         value
     });
     let credential = Credential { authorization, ..Credential::anonymous() };
-    Transport::new(settings, Arc::new(StaticCredential::new(credential)), transport::Around::system())
-        .unwrap()
+    Transport::new(
+        settings,
+        Arc::new(StaticCredential::new(credential)),
+        navicert_client::ClientContext::system(),
+    )
+    .unwrap()
 }
 
 /// Maps `sub` to the user name; everything else is optional.

@@ -6,7 +6,9 @@ use std::time::Duration;
 use navicert_client::credential::BoxFuture;
 use navicert_client::transport::ManualTimer;
 use navicert_server::proxy::service_accounts::{ReviewFailed, TokenReviewer};
-use navicert_server::proxy::settings::{MaxStreamAge, ProxySettings, SelfCheck, ServiceAccountTokens};
+use navicert_server::proxy::settings::{
+    ImpersonationPolicy, MaxStreamAge, ProxySettings, SelfCheck, ServiceAccountTokens,
+};
 use navicert_testkit::Watch;
 use navicert_testkit::jws::unsigned;
 use navicert_types::clock::ManualClock;
@@ -80,6 +82,53 @@ async fn service_account_token_is_forwarded_alone() {
     front.api.revoke_token(&token);
     assert_eq!(front.get("/api", &token).await.status, 401);
     assert_eq!(front.proxy.upstream_access().credential(), Ok(()));
+}
+
+// S239, S276: `kubectl --as` with a forwarded token: the API server authorizes it for the token's own user.
+#[tokio::test]
+async fn impersonation_headers_are_forwarded_with_the_token() {
+    let sample = Front::start().await;
+    let token = robot(&sample, "good");
+    let settings = ProxySettings {
+        service_account_tokens: ServiceAccountTokens::PassThrough,
+        client_impersonation: ImpersonationPolicy::Allow,
+        self_check: SelfCheck::Off,
+        ..ProxySettings::default()
+    };
+    let reviewer = Some(Arc::new(Knows(token.clone())) as _);
+    let front = Front::with(Plan { settings, reviewer, ..Plan::default() }).await;
+    front.api.accept_token(&token, "system:serviceaccount:ns:robot", &[]);
+    let lines = [
+        ("Impersonate-User", "bob"),
+        ("IMPERSONATE-GROUP", "ops"),
+        ("impersonate-group", "dev"),
+        ("Impersonate-Uid", "9"),
+        ("Impersonate-Extra-Example.org%2fTeam", "blue"),
+    ];
+    let reply = front.client().send(front.request("/api", &token, &lines)).await.unwrap();
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    let seen = &front.api.wait_for_requests(1).await[0];
+    assert_eq!(seen.header_values("authorization"), [format!("Bearer {token}")]);
+    assert_eq!(seen.header_values("impersonate-user"), ["bob"]);
+    assert_eq!(seen.header_values("impersonate-group"), ["ops", "dev"]);
+    assert_eq!(seen.header_values("impersonate-uid"), ["9"]);
+    assert_eq!(seen.header_values("impersonate-extra-example.org%2fteam"), ["blue"]);
+    assert_eq!(front.observer.last(), "200 system:serviceaccount:ns:robot bob - /api");
+    // Nothing is dropped silently: every other spelling, and an incomplete or reserved identity, is a 403.
+    for lines in [
+        &[("impersonate_user", "bob")][..],
+        &[("impersonate-user", "bob"), ("Impersonate_Group", "ops")],
+        &[("impersonate-user", "bob"), ("impersonate-new", "x")],
+        &[("impersonateuser", "bob")],
+        &[("impersonate-group", "ops")],
+        &[("impersonate-user", "")],
+        &[("impersonate-user", "bob"), ("impersonate-extra-original-user.navicert%2fusername", "eve")],
+    ] {
+        let reply = front.client().send(front.request("/secret", &token, lines)).await.unwrap();
+        assert_eq!(reply.status, 403, "{lines:?}");
+        assert_eq!(front.observer.last(), "403 system:serviceaccount:ns:robot - impersonation /secret");
+    }
+    assert_eq!(front.api.count("/secret"), 0);
 }
 
 // S276

@@ -1,9 +1,10 @@
 //! Ambiguous requests and identity headers of clients, written byte for byte.
 
-use navicert_testkit::RawClient;
+use navicert_server::ServerLimits;
+use navicert_testkit::{Answer, RawClient};
 use proptest::prelude::*;
 
-use super::{Front, status};
+use super::{Front, Plan, status};
 
 async fn ask(front: &Front, request: &str, lines: &[String], body: &str) -> Vec<u8> {
     let mut client = front.raw().await;
@@ -63,6 +64,44 @@ async fn ambiguous_requests_never_reach_the_api_server() {
     assert_eq!(front.api.connections().len(), 0, "the API server is untouched");
 }
 
+// Every rejection that the proxy decides on names the user, if the request has one, and the reason.
+#[tokio::test]
+async fn rejections_name_user_source_and_reason() {
+    let front = Front::start().await;
+    let good = format!("Authorization: Bearer {}", front.ann());
+    let bad = "Authorization: Bearer bad".to_owned();
+    for (token, line, expected) in [
+        (&good, "Impersonate-User: admin", "403 ann - impersonation /api"),
+        (&good, "Impersonate_User: admin", "403 ann - impersonation /api"),
+        (&good, "X-Remote-User: admin", "400 ann - request /api"),
+        (&good, "Connection: Impersonate-User", "400 ann - request /api"),
+        (&good, "Expect: something", "400 ann - request /api"),
+        // Two tokens: which user is it?
+        (&good, "Authorization: Bearer again", "400 - - request /api"),
+        (&bad, "X-Remote-User: admin", "400 - - request /api"),
+        // An unauthenticated client learns nothing about the policy.
+        (&bad, "Impersonate-User: admin", "401 - - malformed /api"),
+    ] {
+        let answer = ask(&front, "GET /api", &[token.clone(), line.to_owned()], "").await;
+        assert!(expected.starts_with(&status(&answer).to_string()), "{line}");
+        assert_eq!(front.observer.last(), expected, "{line}");
+    }
+    let answer = ask(&front, "GET /api", &["Impersonate-User: admin".to_owned()], "").await;
+    assert_eq!((status(&answer), front.observer.last().as_str()), (401, "401 - - no_credentials /api"));
+    assert_eq!(front.api.connections().len(), 0);
+    front.api.answer("/away", Answer::redirect(301, "https://evil.example/"));
+    assert_eq!(front.get("/away", &front.ann()).await.status, 502);
+    assert_eq!(front.observer.last(), "502 ann - upstream /away");
+    // The API server's own errors are not the proxy's decision.
+    front.api.answer("/broken", Answer::failure(500, "InternalError", "no"));
+    assert_eq!(front.get("/broken", &front.ann()).await.status, 500);
+    assert_eq!(front.observer.last(), "500 ann - - /broken");
+    let limits = ServerLimits { requests: 0, ..ServerLimits::for_proxy() };
+    let full = Front::with(Plan { limits, ..Plan::default() }).await;
+    assert_eq!(full.get("/api", &full.ann()).await.status, 429);
+    assert!(full.observer.last().ends_with(" too_many_requests /api"), "{}", full.observer.last());
+}
+
 // A75, RUSTSEC-2026-0033
 #[tokio::test]
 async fn http_1_0_cannot_be_chunked() {
@@ -88,6 +127,9 @@ async fn forwards_paths_unchanged_and_ignores_tokens_in_them() {
         ("/%2e%2E/..;/", "/%2e%2E/..;/"),
         ("//double", "//double"),
         ("/api?access_token=secret&x=1", "/api?x=1"),
+        ("/api?access%5ftoken=secret&x=1", "/api?x=1"),
+        ("/api?x=1&%61ccess_%74oken=secret", "/api?x=1"),
+        ("/api?x=1;access_token=secret", "/api?x=1"),
     ] {
         let answer = ask(&front, &format!("GET {asked}"), std::slice::from_ref(&authorization), "").await;
         assert_eq!(status(&answer), 200, "{asked}");
@@ -95,11 +137,24 @@ async fn forwards_paths_unchanged_and_ignores_tokens_in_them() {
     }
     let answer = ask(&front, &format!("GET /api?access_token={token}"), &[], "").await;
     assert_eq!(status(&answer), 401, "PV17");
-    for target in ["https://other/api", "/a%00b", "*"] {
+    // RFC 9112, section 3.2.2: the same server in absolute form.
+    for (asked, seen) in [
+        (format!("https://{}/a%2Fb/../c?x=1&access_token=secret", front.address), "/a%2Fb/../c?x=1"),
+        (format!("http://{}/api", front.address), "/api"),
+        (format!("https://{}", front.address), "/"),
+    ] {
+        let answer = ask(&front, &format!("GET {asked}"), std::slice::from_ref(&authorization), "").await;
+        assert_eq!(status(&answer), 200, "{asked}");
+        let request = front.api.requests().pop().unwrap();
+        assert_eq!(request.target, seen);
+        assert_eq!(front.observer.last(), format!("200 ann - - {}", seen.split('?').next().unwrap()));
+    }
+    let of_other_users = format!("https://ann@{}/api", front.address);
+    for target in ["https://other/api", &of_other_users, "ftp://other/api", "other:443", "/a%00b", "*"] {
         let answer = ask(&front, &format!("GET {target}"), std::slice::from_ref(&authorization), "").await;
         assert_eq!(status(&answer), 400, "{target}");
     }
-    assert_eq!(front.api.requests().len(), 4);
+    assert_eq!(front.api.requests().len(), 10);
 }
 
 /// Spellings of a header name that an attacker might use.

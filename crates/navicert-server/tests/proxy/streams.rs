@@ -113,8 +113,8 @@ async fn streams_end_at_their_maximum_duration() {
         exec.write(front.head("POST /exec", &lines).as_bytes()).await;
         assert_eq!(status(&exec.read_until(b"\r\n\r\n").await), 101);
         timer.advance(passes);
-        let rest = watching.read_to_end(1_000).await;
-        assert!(!rest.ends_with(b"0\r\n\r\n"), "it is seen to break off");
+        // A watch may end after any event, and does so properly.
+        watching.read_until(b"0\r\n\r\n").await;
         assert!(exec.read_to_end(1_000).await.is_empty());
         pods.wait_for_closed(1).await;
         tunnel.wait_for_closed(1).await;

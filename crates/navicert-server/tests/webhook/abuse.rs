@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use http::Request;
 use navicert_server::client_auth::{ClientAuth, TokenFile};
-use navicert_server::webhook::WebhookSettings;
+use navicert_server::webhook::{AudienceMode, WebhookSettings};
 use navicert_testkit::{Ca, Canaries, HttpClient, RawClient};
+use serde_json::{Value, json};
 
 use super::{Fixture, Options, review};
 
@@ -166,5 +167,58 @@ async fn requires_an_allowed_certificate_or_token() {
     for unusable in ["", "short", "with white space in it"] {
         std::fs::write(&path, unusable).unwrap();
         assert!(TokenFile::open(&path).is_err(), "{unusable:?}");
+    }
+}
+
+// S252: a request for another protocol ends the connection, whatever the response is; what follows is not a request,
+// so its framing need not be checked.
+#[tokio::test]
+async fn bytes_after_a_refused_upgrade_are_not_a_request() {
+    let fixture = Fixture::start(Options::default()).await;
+    let body = review("v1", &fixture.ann(), &[]).to_string();
+    for line in ["Upgrade: websocket", "upgrade: h2c", "Upgrade:"] {
+        let mut client = RawClient::connect_tls(fixture.address, &fixture.ca, None, &["http/1.1"]).await;
+        let request = |line: &str| {
+            let length = body.len();
+            format!("POST /authenticate HTTP/1.1\r\nhost: h\r\ncontent-length: {length}\r\n{line}\r\n{body}")
+        };
+        // The second one is ambiguous.
+        let both = request(&format!("{line}\r\n")) + &request("Transfer-Encoding: chunked\r\n");
+        client.write(both.as_bytes()).await;
+        let told = String::from_utf8(client.read_to_end(1 << 16).await).unwrap();
+        assert_eq!(told.matches("HTTP/1.1 ").count(), 1, "{line}: {told}");
+        assert!(told.contains("connection: close"), "{line}: {told}");
+    }
+}
+
+// Every decision has a line, with source and reason; the user too where the token was verified.
+#[tokio::test]
+async fn audit_log_has_every_rejection() {
+    let settings = WebhookSettings { audience_mode: AudienceMode::Token, ..WebhookSettings::default() };
+    let fixture = Fixture::start(Options { settings, ..Options::default() }).await;
+    let token = fixture.ann();
+    let asked = review("v1", &token, &["b"]);
+    let other = fixture.client().post_json(&fixture.url("/authenticate"), &asked).await.unwrap();
+    assert_eq!(other.json()["status"]["authenticated"], false);
+    assert_eq!(fixture.client().get(&fixture.url("/nowhere?access_token=x")).await.unwrap().status, 404);
+    let limits = navicert_server::ServerLimits { requests: 0, ..Default::default() };
+    let full = Fixture::start(Options { limits, ..Options::default() }).await;
+    assert_eq!(full.review(&token).await.status, 429);
+    for (fixture, event, reason, user, code) in [
+        (&fixture, "tokenreview", "audience", Some("oidc:ann"), 200),
+        (&fixture, "request", "path", None, 404),
+        (&full, "tokenreview", "too_many_requests", None, 429),
+    ] {
+        let find = || {
+            let lines = fixture.audit();
+            let mut lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+            lines.find(|line| line["reason"] == reason)
+        };
+        fixture.until(reason, || find().is_some()).await;
+        let line = find().unwrap();
+        assert_eq!((&line["event"], &line["source"]), (&json!(event), &json!("127.0.0.1")), "{line}");
+        assert_eq!((&line["user"]["username"], &line["code"]), (&json!(user), &json!(code)), "{line}");
+        let decision = if code == 429 { "error" } else { "deny" };
+        assert_eq!(line["decision"], decision, "{line}");
     }
 }

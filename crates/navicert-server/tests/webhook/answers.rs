@@ -226,7 +226,7 @@ async fn rejects_unknown_paths_and_methods() {
 
 // S219: overload is 429 without Retry-After, and ends.
 #[tokio::test]
-async fn returns_429_above_the_in_flight_limit() {
+async fn returns_429_above_the_in_flight_limit_and_its_queue() {
     let ca = Ca::new("slow");
     let issuer = Issuer::start(&ca);
     let gate = Gate::new();
@@ -244,11 +244,40 @@ async fn returns_429_above_the_in_flight_limit() {
         gate.wait_for_arrivals(1).await;
         let metric = "navicert_requests_in_flight{server=\"webhook\"} 2";
         fixture.until("two in flight", || fixture.metrics.render().contains(metric)).await;
-        let reply = fixture.review("opaque").await;
-        assert_eq!((reply.status.as_u16(), reply.header("retry-after")), (429, None));
-        gate.open();
+        // Two of the three wait, one finds the queue full.
+        let ask = async || {
+            let reply = fixture.review("opaque").await;
+            if reply.status == 429 {
+                assert_eq!(reply.header("retry-after"), None);
+                gate.open();
+            }
+            reply.status.as_u16()
+        };
+        let (one, two, three) = tokio::join!(ask(), ask(), ask());
+        let mut codes = [one, two, three];
+        codes.sort_unstable();
+        assert_eq!(codes, [200, 200, 429]);
     };
     let ((one, two), ()) = tokio::join!(waiting, third);
     assert_eq!((one.status.as_u16(), two.status.as_u16()), (200, 200));
     assert_eq!(fixture.status(&fixture.ann()).await["authenticated"], true);
+}
+
+// W3C Trace Context: kube-apiserver sends it if its own tracing is on.
+#[tokio::test]
+async fn audit_log_has_a_valid_traceparent_and_no_other() {
+    const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let fixture = Fixture::start(Options::default()).await;
+    for parent in ["00-secret-value", PARENT] {
+        let request = Request::post(fixture.url("/authenticate"))
+            .header("traceparent", parent)
+            .body(bytes::Bytes::from(review("v1", &fixture.ann(), &[]).to_string()))
+            .unwrap();
+        assert_eq!(fixture.client().send(request).await.unwrap().status, 200);
+    }
+    fixture.until("two lines", || fixture.audit().lines().count() == 2).await;
+    let lines: Vec<serde_json::Value> =
+        fixture.audit().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!([&lines[0]["traceparent"], &lines[1]["traceparent"]], [&json!(null), &json!(PARENT)]);
+    assert!(!fixture.audit().contains("secret-value"));
 }

@@ -63,6 +63,16 @@ async fn rejects_other_requests_without_a_reason() {
     assert_eq!(reply.status, 400, "two of them");
 }
 
+// S267: servers behind nginx and Envoy accept fewer headers than an API server.
+#[tokio::test]
+async fn too_many_groups_are_a_403_with_their_own_reason() {
+    let fixture = Fixture::start(Options::default()).await;
+    let token = fixture.token(json!({"groups": vec!["g"; 1_001]}));
+    let reply = ask(&fixture, &[("authorization", &format!("Bearer {token}"))]).await;
+    assert_eq!((reply.status.as_u16(), reply.header("x-remote-user")), (403, None));
+    fixture.until("its line", || fixture.audit().contains("\"reason\":\"identity_too_large\"")).await;
+}
+
 // S223: the caller's own token is separate from the client's.
 #[tokio::test]
 async fn caller_token_is_in_proxy_authorization_and_required() {

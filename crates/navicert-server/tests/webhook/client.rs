@@ -37,7 +37,7 @@ fn client(
     let trust = Trust::Pem(ca.pem().into_bytes());
     let settings = transport::TransportSettings { trust, ..transport::TransportSettings::new(url) };
     let source = Arc::new(StaticCredential::new(Credential::anonymous()));
-    let transport = Transport::new(settings, source, transport::Around::system()).unwrap();
+    let transport = Transport::new(settings, source, navicert_client::ClientContext::system()).unwrap();
     let implicit = implicit.iter().map(|&audience| audience.to_owned()).collect();
     TokenReviewClient::new(transport, path, version, implicit, Arc::new(NoPause))
 }

@@ -116,6 +116,7 @@ impl Fixture {
         };
         let reloader = Arc::new(AuthnReloader::open(sources, around).unwrap());
         let audit = AuditLog::open(AuditTarget::File(at("audit.log")), clock.clone()).unwrap();
+        audit.start().unwrap();
         let (health, metrics) = (Health::default(), Registry::default());
         health.register(Arc::new(IssuersCheck::new(
             Arc::clone(reloader.authenticator()),

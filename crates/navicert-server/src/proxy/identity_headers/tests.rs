@@ -62,6 +62,19 @@ fn encodes_each_value_byte_for_byte_in_its_own_header() {
     assert_eq!(lines(&person("ann"), &HeaderNames::impersonation()).len(), 1, "S266: no UID, no line");
 }
 
+// S264
+#[test]
+fn skips_repeated_groups_among_few_and_many() {
+    for count in [1, 2, MAX_COMPARED_GROUPS / 2, MAX_COMPARED_GROUPS, 600] {
+        let mut ann = person("ann");
+        let groups = (0..count).map(|number| format!("g{number}"));
+        ann.groups = groups.clone().chain(groups.clone()).collect();
+        let written: Vec<Vec<u8>> =
+            lines(&ann, &HeaderNames::impersonation()).into_iter().skip(1).map(|(_, value)| value).collect();
+        assert_eq!(written, groups.map(String::into_bytes).collect::<Vec<_>>(), "{count}");
+    }
+}
+
 // PV6, B9, B14, S234, S245, S260, S261
 #[test]
 fn rejects_users_that_headers_would_change() {
@@ -108,12 +121,29 @@ fn rejects_extra_keys_that_would_be_decoded_differently() {
 #[test]
 fn rejects_identities_above_the_size_limit() {
     let mut ann = person("ann");
-    ann.groups = (0..999).map(|number| format!("g{number}")).collect();
-    assert_eq!(lines(&ann, &HeaderNames::impersonation()).len(), 1_000);
-    ann.groups.push("one too many".to_owned());
-    assert_eq!(refused(&ann), IdentityError::TooLarge);
-    ann.groups = vec!["g".repeat(64 * 1024)];
-    assert_eq!(refused(&ann), IdentityError::TooLarge);
+    ann.groups = (0..1_000).map(|number| format!("{number:0200}")).collect();
+    assert_eq!(lines(&ann, &HeaderNames::impersonation()).len(), 1_001);
+    ann.groups.push("g".repeat(64 * 1024));
+    assert_eq!(refused(&ann), IdentityError::TooLarge(IdentityLimit::default()));
+    // `Impersonate-User: ann` and `Impersonate-Group: dev`, with 32 bytes each.
+    let exact = IdentityLimit::from_bytes(16 + 3 + 32 + 17 + 3 + 32).unwrap();
+    ann.groups = vec!["dev".to_owned()];
+    let encoded = |ann: &UserInfo| {
+        encode_within(exact, UserRef::from(ann), &HeaderNames::impersonation(), AllowedNames::default())
+    };
+    assert_eq!(encoded(&ann).unwrap().len(), 2);
+    ann.groups = vec!["devs".to_owned()];
+    assert_eq!(encoded(&ann).unwrap_err(), IdentityError::TooLarge(exact));
+    assert_eq!(encoded(&ann).unwrap_err().reason().name(), "identity_too_large");
+}
+
+// S267
+#[test]
+fn limit_leaves_room_for_other_headers_within_what_api_servers_accept() {
+    let max = IdentityLimit::MAX.bytes();
+    assert!(max + crate::ServerLimits::for_proxy().header_bytes < 1 << 20);
+    assert_eq!(IdentityLimit::from_bytes(max), Some(IdentityLimit::MAX));
+    assert_eq!([0, max + 1].map(IdentityLimit::from_bytes), [None, None]);
 }
 
 // S268, S269
@@ -121,6 +151,8 @@ fn rejects_identities_above_the_size_limit() {
 fn reserved_names_must_be_allowed() {
     let mut unauthenticated = person("ann");
     unauthenticated.groups = vec!["system:unauthenticated".to_owned()];
+    let mut administrator = person("ann");
+    administrator.groups = vec!["dev".to_owned(), "system:masters".to_owned()];
     for (person, allowed) in [
         (
             person("system:serviceaccount:a:b"),
@@ -129,6 +161,7 @@ fn reserved_names_must_be_allowed() {
         (person("system:node:n1"), AllowedNames { nodes: true, ..AllowedNames::default() }),
         (person("system:anonymous"), AllowedNames { anonymous: true, ..AllowedNames::default() }),
         (unauthenticated, AllowedNames { anonymous: true, ..AllowedNames::default() }),
+        (administrator, AllowedNames { masters: true, ..AllowedNames::default() }),
     ] {
         assert!(matches!(refused(&person), IdentityError::NameClass(_)), "{person:?}");
         assert!(encode(UserRef::from(&person), &HeaderNames::front_proxy(), allowed).is_ok(), "{person:?}");
