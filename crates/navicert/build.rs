@@ -1,4 +1,5 @@
-//! Tells the binary which commit it was built from, for `navicert --version`, and links the unwinder into it.
+//! Tells the binary which commit it was built from, for which target and with which features, for `navicert --version`,
+//! and links the unwinder into it.
 //!
 //! Reads git's files instead of running git: nothing has to be installed, and a source archive simply has no commit.
 
@@ -11,6 +12,8 @@ fn main() {
     let commit = head_commit(&workspace).unwrap_or_else(|| "unknown commit".to_owned());
     let short: String = commit.chars().take(if commit.contains(' ') { 40 } else { 12 }).collect();
     println!("cargo::rustc-env=NAVICERT_COMMIT={short}");
+    println!("cargo::rustc-env=NAVICERT_TARGET={}", variable("TARGET"));
+    println!("cargo::rustc-env=NAVICERT_FEATURES={}", features());
     if has_static_unwinder() {
         println!("cargo::rustc-link-lib=static:-bundle=gcc_eh");
     }
@@ -18,19 +21,29 @@ fn main() {
 
 /// Whether the C compiler has its unwinder as an archive. Without `libgcc_s.so.1`, a tenth of the time to start is saved:
 /// there is one library less to load, and its initialization asks the processor for features that are not used.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a build script's arguments are environment variables, and it may run the compiler"
-)]
+#[expect(clippy::disallowed_methods, reason = "a build script may run the compiler")]
 fn has_static_unwinder() -> bool {
-    let variable = |name: &str| env::var(name).unwrap_or_default();
     let is_gnu = variable("CARGO_CFG_TARGET_OS") == "linux" && variable("CARGO_CFG_TARGET_ENV") == "gnu";
-    if !is_gnu || variable("HOST") != variable("TARGET") {
+    // For another processor, the linker that cargo was told is its C compiler.
+    let compiler =
+        if variable("HOST") == variable("TARGET") { "cc".to_owned() } else { variable("RUSTC_LINKER") };
+    if !is_gnu || compiler.is_empty() {
         return false;
     }
-    let answer = Command::new("cc").arg("-print-file-name=libgcc_eh.a").output();
+    let answer = Command::new(compiler).arg("-print-file-name=libgcc_eh.a").output();
     // An unknown file is answered with its bare name.
     answer.is_ok_and(|answer| answer.stdout.starts_with(b"/"))
+}
+
+/// The features of this crate that are on, separated by commas, or `none`.
+fn features() -> String {
+    let features = variable("CARGO_CFG_FEATURE");
+    if features.is_empty() { "none".to_owned() } else { features }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a build script's arguments are environment variables")]
+fn variable(name: &str) -> String {
+    env::var(name).unwrap_or_default()
 }
 
 /// The commit that `HEAD` names, through a branch (loose or packed) and through a linked work tree.

@@ -17,6 +17,7 @@ use clap::builder::Styles;
 use clap::builder::styling::{AnsiColor, Effects};
 use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
+use crate::command::help;
 use crate::{env, exit};
 
 const STYLES: Styles = Styles::styled()
@@ -28,11 +29,23 @@ const STYLES: Styles = Styles::styled()
     .valid(AnsiColor::Green.on_default())
     .invalid(AnsiColor::Yellow.on_default());
 
+/// The version, the commit it was built from, the target and the features, separated by commas.
+pub(crate) const VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    " (",
+    env!("NAVICERT_COMMIT"),
+    ", ",
+    env!("NAVICERT_TARGET"),
+    ", features: ",
+    env!("NAVICERT_FEATURES"),
+    ")"
+);
+
 /// Kubernetes credentials: for clients, API servers, image pulls and hardware keys.
 #[derive(Debug, Parser)]
 #[command(
     name = "navicert",
-    version = concat!(env!("CARGO_PKG_VERSION"), " (", env!("NAVICERT_COMMIT"), ")"),
+    version = VERSION,
     styles = STYLES,
     arg_required_else_help = true,
     disable_help_subcommand = true,
@@ -57,14 +70,21 @@ impl Cli {
         };
         let cli = parse(arguments)?;
         match &cli.verb {
-            // `navicert help authn explain` is `navicert authn explain --help`.
-            Verb::Help { verb } => {
+            // `navicert help authn explain` is `navicert authn explain --help`; a guide has no verb.
+            Verb::Help { verb } if !help::is_topic(verb) => {
                 let verbs = verb.iter().map(OsString::from);
                 parse([program.into()].into_iter().chain(verbs).chain(["--help".into()]).collect())
             }
             _ => Ok(cli),
         }
     }
+}
+
+/// Whether the command line requests the version and nothing else.
+pub(crate) fn requests_version(mut arguments: impl Iterator<Item = OsString>) -> bool {
+    let requested = arguments.nth(1);
+    requested.is_some_and(|argument| ["--version", "-V", "version"].iter().any(|form| argument == *form))
+        && arguments.next().is_none()
 }
 
 /// Whether `-o json` is on the command line, for an error before the command line is understood.
@@ -215,6 +235,9 @@ pub(crate) enum Verb {
     /// Verify server certificates as a client does
     #[command(hide = true)]
     TlsVerify(exec_plugin::BatchArgs),
+    /// Interpret requests as kube-apiserver does
+    #[command(hide = true)]
+    RequestInfo(exec_plugin::BatchArgs),
     /// Print a shell completion script
     #[command(after_help = examples::COMPLETIONS)]
     Completions {
@@ -232,7 +255,7 @@ pub(crate) enum Verb {
     /// Print the help of a verb
     #[command(after_help = examples::HELP)]
     Help {
-        /// Verb to print the help of [default: navicert itself]
+        /// Verb, or topic of a guide (`topics` lists them), to print the help of [default: navicert itself]
         #[arg(value_name = "VERB")]
         verb: Vec<String>,
     },
@@ -417,6 +440,22 @@ mod tests {
             assert_eq!(program_name(Some(&OsString::from(program))), name, "{program}");
         }
         assert_eq!(program_name(None), "navicert");
+    }
+
+    #[test]
+    fn version_is_recognized_only_alone() {
+        for (line, expected) in [
+            ("navicert --version", true),
+            ("navicert -V", true),
+            ("navicert version", true),
+            ("navicert", false),
+            ("navicert version -o json", false),
+            ("navicert --version whoami", false),
+            ("navicert whoami --version", false),
+        ] {
+            let arguments = line.split(' ').map(OsString::from);
+            assert_eq!(super::requests_version(arguments), expected, "{line}");
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod env;
 mod exit;
 mod output;
 
+use std::io::{self, Write as _};
 use std::panic;
 use std::process::ExitCode;
 
@@ -23,6 +24,12 @@ use crate::output::{Failure, Output, config_report, error_object};
 
 fn main() -> ExitCode {
     redact_panic_messages();
+    // Defining every verb and flag takes longer than the rest of this process.
+    if args::requests_version(std::env::args_os()) {
+        // A closed standard output leaves no reader to tell.
+        let _ = writeln!(io::stdout(), "navicert {}", args::VERSION);
+        return Exit::Done.into();
+    }
     let cli = match Cli::read() {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
@@ -55,12 +62,13 @@ fn run(cli: Cli) -> Exit {
         Verb::Signer(verb) => command::signer::run(&verb, &environment, &mut output),
         Verb::Serve(args) => command::serve::run(&args, &environment, &mut output),
         Verb::TlsVerify(_) => command::tls_verify::run(&mut output),
+        Verb::RequestInfo(_) => command::request_info::run(&mut output),
         Verb::Completions { shell } => command::completions::run(shell, &mut output),
         Verb::Man { dir } => command::man::run(dir.as_deref(), &mut output),
         Verb::Version => command::version::run(&mut output),
         Verb::CompleteNames(args) => command::completions::names(&args, &environment, &mut output),
-        // `Cli::read` has turned it into the help of its verb.
-        Verb::Help { .. } => Ok(Exit::Done),
+        // `Cli::read` has turned every other one into the help of its verb.
+        Verb::Help { verb } => command::help::run(&verb, &mut output),
     };
     let exit = match result {
         Ok(exit) => exit,

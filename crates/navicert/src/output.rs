@@ -1,9 +1,12 @@
-//! Output of the verbs: results on standard output, errors and warnings on standard error.
+//! Output of the verbs: results on standard output, errors and warnings on standard error. Control characters and
+//! bidirectional controls are escaped here, whatever their source; single values that must not break a line are escaped by
+//! [`redact::line`] where they are put into a text.
 
 use std::io::{self, IsTerminal as _, Write};
 
 use anstream::AutoStream;
 use navicert_client::ConfigErrors;
+use navicert_types::redact;
 use serde_json::{Value, json};
 
 use crate::args::Format;
@@ -93,11 +96,11 @@ impl Output {
     /// Prints a result as text.
     pub(crate) fn text(&mut self, text: &str) -> Result<(), Failure> {
         self.has_result |= !text.is_empty();
-        self.out.write_all(text.as_bytes())?;
+        self.out.write_all(redact::styled(text).as_bytes())?;
         Ok(self.out.flush()?)
     }
 
-    /// Prints a result as bytes, without stripping anything.
+    /// Prints a result as bytes, without stripping or escaping anything: not for text of a server or a file.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         self.has_result |= !bytes.is_empty();
         let mut out = io::stdout().lock();
@@ -107,12 +110,12 @@ impl Output {
 
     /// Prints a result as indented JSON.
     pub(crate) fn json(&mut self, value: &Value) -> Result<(), Failure> {
-        self.text(&escaped(&format!("{value:#}\n")))
+        self.text(&redact::json(&format!("{value:#}\n")))
     }
 
     /// Prints one result line of a `--jsonl` batch.
     pub(crate) fn line(&mut self, value: &Value) -> Result<(), Failure> {
-        self.text(&escaped(&format!("{value}\n")))
+        self.text(&redact::json(&format!("{value}\n")))
     }
 
     /// Prints an error.
@@ -172,7 +175,7 @@ impl Output {
     /// what a pipe or a file receives.
     pub(crate) fn progress(&mut self, text: &str) {
         if io::stderr().is_terminal() && !self.is_json() {
-            let _ = write!(io::stderr(), "\r\u{1b}[K{text}");
+            let _ = write!(io::stderr(), "\r\u{1b}[K{}", redact::line(text));
             let _ = io::stderr().flush();
         }
     }
@@ -180,7 +183,7 @@ impl Output {
     /// Prints a formatted block on standard error, such as an annotated snippet.
     pub(crate) fn note(&mut self, text: &str) {
         // A closed standard error leaves no place to report the failure.
-        let _ = writeln!(self.err, "{text}");
+        let _ = writeln!(self.err, "{}", redact::styled(text));
     }
 }
 
@@ -202,11 +205,6 @@ pub(crate) fn error_object(exit: Exit, messages: &[String]) -> Value {
         members.insert("details".to_owned(), details.collect());
     }
     json!({ "error": error })
-}
-
-/// Escapes DEL in JSON text, because stripping colours removes it. DEL can only occur inside a JSON string.
-fn escaped(json: &str) -> String {
-    json.replace('\u{7f}', "\\u007f")
 }
 
 /// ANSI colours; `anstream` strips them if the stream is not a terminal.

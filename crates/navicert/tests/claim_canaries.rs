@@ -66,6 +66,9 @@ kinds! {
         Quantity: EvalErrorKind::InvalidArgument { argument: InvalidArgument::Quantity, .. },
         Format: EvalErrorKind::InvalidArgument { argument: InvalidArgument::Format, .. },
         Position: EvalErrorKind::InvalidArgument { argument: InvalidArgument::Position, .. },
+        Slice: EvalErrorKind::InvalidArgument { argument: InvalidArgument::Slice, .. },
+        RangeSize: EvalErrorKind::InvalidArgument { argument: InvalidArgument::RangeSize, .. },
+        FlattenLevel: EvalErrorKind::InvalidArgument { argument: InvalidArgument::FlattenLevel, .. },
         OutOfRange: EvalErrorKind::Claim { error: ClaimError::OutOfRange(_), .. },
         Limit: EvalErrorKind::Limit(_),
     }
@@ -73,11 +76,7 @@ kinds! {
     // navicert-authn print them.
     unreachable {
         ExtendedLibraries: EvalErrorKind::InvalidArgument {
-            argument: InvalidArgument::Base64
-                | InvalidArgument::Slice
-                | InvalidArgument::RangeSize
-                | InvalidArgument::FlattenLevel
-                | InvalidArgument::ShiftOffset,
+            argument: InvalidArgument::Base64 | InvalidArgument::ShiftOffset,
             ..
         },
         Distributed: EvalErrorKind::Claim { error: ClaimError::Pending | ClaimError::Unavailable(_), .. },
@@ -88,7 +87,7 @@ kinds! {
 }
 
 /// An expression of type bool for each reachable kind, over claims that are canaries.
-const CASES: [&str; 28] = [
+const CASES: [&str; 31] = [
     "dyn(claims.list) - dyn('x') == dyn('y')",
     "dyn(claims.text) + dyn(1) == dyn('y')",
     "claims.absent == claims.text",
@@ -115,6 +114,9 @@ const CASES: [&str; 28] = [
     "quantity(string(claims.text)).isInteger()",
     "('%.' + string(claims.digits) + 'f').format([1.0]) == ''",
     "string(claims.text).substring(int(claims.number)) == ''",
+    "dyn(claims.list).slice(0, int(claims.number)) == []",
+    "lists.range(int(claims.number)).size() == 1",
+    "[dyn(claims.list)].flatten(-int(claims.number)) == []",
     "claims.vast > 1.0",
     "string(claims.long).contains(string(claims.long))",
 ];

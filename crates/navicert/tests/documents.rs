@@ -36,7 +36,7 @@ fn every_crate_is_in_the_table() {
 #[test]
 fn every_page_that_is_linked_to_exists() {
     let mut pages: Vec<PathBuf> =
-        vec!["README.md".into(), "ARCHITECTURE.md".into(), "CONTRIBUTING.md".into()];
+        vec!["README.md".into(), "ARCHITECTURE.md".into(), "CONTRIBUTING.md".into(), "SECURITY.md".into()];
     for entry in std::fs::read_dir(workspace().join("docs")).unwrap() {
         pages.push(Path::new("docs").join(entry.unwrap().file_name()));
     }
@@ -50,6 +50,114 @@ fn every_page_that_is_linked_to_exists() {
             let dir = name.parent().unwrap_or(Path::new(""));
             assert!(workspace().join(dir).join(target).exists(), "{} links to {target}", name.display());
         }
+    }
+}
+
+/// Every claim of the threat model names at least one test, as `file::test`, and each of them exists and is run by `make test`.
+#[test]
+fn every_claim_of_the_threat_model_names_tests_that_exist() {
+    let text = page("docs/threat-model.md");
+    let claims: Vec<&str> =
+        text.split("\n- **").skip(1).map(|item| item.split("\n\n").next().unwrap()).collect();
+    assert!(claims.len() >= 30, "only {} claims were found", claims.len());
+    for (index, claim) in claims.iter().enumerate() {
+        let number = format!("TM{}", index + 1);
+        assert!(
+            claim.starts_with(&format!("{number}** ")),
+            "claims are numbered in order: {number}, {claim}"
+        );
+        let named: Vec<(&str, &str)> = claim.split('`').filter_map(|text| text.split_once("::")).collect();
+        assert!(!named.is_empty(), "{number} names no test");
+        for (file, test) in named {
+            assert!(is_test(&page(file), test), "{number} names {file}::{test}, which is no test");
+            assert!(is_compiled(Path::new(file)), "{number} names {file}, which is part of no crate");
+        }
+    }
+    let outside =
+        text.matches("::").count() - claims.iter().map(|claim| claim.matches("::").count()).sum::<usize>();
+    assert_eq!(outside, 1, "tests are named in claims only, apart from the explanation of `file::test`");
+}
+
+/// Whether a Rust file has a function with this name and attributes that make it a test which is run.
+fn is_test(source: &str, name: &str) -> bool {
+    let mut attributes: Vec<&str> = Vec::new();
+    for line in source.lines().map(str::trim_start) {
+        let function = line.strip_prefix("async ").unwrap_or(line).strip_prefix("fn ");
+        if line.starts_with("#[") {
+            attributes.push(line);
+        } else if function.is_some_and(|function| function.split('(').next() == Some(name)) {
+            let has = |prefix: &str| attributes.iter().any(|attribute| attribute.starts_with(prefix));
+            return (has("#[test]") || has("#[tokio::test")) && !has("#[ignore") && !has("#[cfg(feature");
+        } else if !line.starts_with("//") {
+            attributes.clear();
+        }
+    }
+    false
+}
+
+#[test]
+fn functions_that_are_not_run_are_no_tests() {
+    let source = "#[test]\nfn one() {}\nfn two() {}\n#[tokio::test]\n// S1\nasync fn three() {}\n\
+                  #[test]\n#[ignore = \"slow\"]\nfn four() {}\n#[cfg(feature = \"interop\")]\n#[test]\nfn five() {}\n";
+    let found = ["one", "two", "three", "four", "five", "six"].map(|name| is_test(source, name));
+    assert_eq!(found, [true, false, true, false, false, false]);
+}
+
+/// Whether a file is the root of a crate or of a test, or a module of a file that is. Tests that need a feature do not count:
+/// `make test` does not run them.
+fn is_compiled(file: &Path) -> bool {
+    let dir = file.parent().unwrap();
+    let name = |path: &Path| path.file_stem().unwrap().to_str().unwrap().to_owned();
+    let (stem, folder) = (name(file), name(dir));
+    let declares = |parent: &Path, module: &str| {
+        let source = std::fs::read_to_string(workspace().join(parent)).unwrap_or_default();
+        let is_declared = source.lines().any(|line| {
+            let line = ["pub(crate) ", "pub(super) ", "pub "]
+                .iter()
+                .find_map(|visibility| line.trim_start().strip_prefix(visibility))
+                .unwrap_or(line.trim_start());
+            line == format!("mod {module};")
+        });
+        is_declared && is_compiled(parent)
+    };
+    match (folder.as_str(), stem.as_str()) {
+        ("src", "lib" | "main") => true,
+        ("tests", _) if workspace().join(dir).with_file_name("Cargo.toml").exists() => {
+            let manifest = page(&dir.with_file_name("Cargo.toml").display().to_string());
+            let section =
+                manifest.split("[[test]]").find(|part| part.contains(&format!("name = \"{stem}\"")));
+            section.is_none_or(|section| !section.contains("required-features"))
+        }
+        ("src", _) => ["lib.rs", "main.rs"].iter().any(|root| declares(&dir.join(root), &stem)),
+        // The root of a test in a folder, or a module that has a folder.
+        (_, "main") => name(dir.parent().unwrap()) == "tests",
+        (_, "mod") => {
+            let above = dir.parent().unwrap();
+            let parents = ["mod.rs", "lib.rs", "main.rs"].map(|parent| above.join(parent));
+            let sibling = above.with_extension("rs");
+            parents.iter().chain([&sibling]).any(|parent| declares(parent, &folder))
+        }
+        _ => {
+            let parents = [dir.join("mod.rs"), dir.join("main.rs"), dir.with_extension("rs")];
+            parents.iter().any(|parent| declares(parent, &stem))
+        }
+    }
+}
+
+#[test]
+fn files_of_no_crate_are_not_compiled() {
+    for (file, expected) in [
+        ("crates/navicert/tests/documents.rs", true),
+        ("crates/navicert/tests/serve_proxy/floods.rs", true),
+        ("crates/navicert/tests/doctor/main.rs", true),
+        ("crates/navicert-server/src/proxy/rbac.rs", true),
+        ("crates/navicert-server/src/proxy/identity_headers/tests.rs", true),
+        ("crates/navicert-server/src/confinement/mod.rs", true),
+        ("crates/navicert-server/src/proxy/unknown.rs", false),
+        ("crates/navicert/tests/doctor/unknown.rs", false),
+        ("crates/navicert/tests/interop_proxy.rs", false),
+    ] {
+        assert_eq!(is_compiled(Path::new(file)), expected, "{file}");
     }
 }
 

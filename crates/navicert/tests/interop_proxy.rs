@@ -3,63 +3,16 @@
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests")]
 
+#[path = "serve_proxy/control_plane.rs"]
+mod control_plane;
 #[path = "serve_proxy/setup.rs"]
 #[expect(dead_code, reason = "other tests use the rest of it")]
 mod setup;
 
-use std::fs;
-use std::path::Path;
-
+use control_plane::{admin, kubectl, prepare, readiness, role};
 use navicert_testkit::cluster::Cluster;
-use navicert_testkit::{Program, wait};
 use serde_json::{Value, json};
 use setup::{Serving, Setup, text};
-
-const MAPPINGS: &str = "{
-  username: {claim: sub, prefix: 'corp:'}, groups: {claim: groups, prefix: 'corp:'}, uid: {claim: uid},
-  extra: [{key: example.org/foo, valueExpression: claims.foo}]}";
-
-/// A proxy before the cluster, with its own issuer, as this client.
-fn prepare(cluster: &Cluster, proxy: &str, user: &Value) -> Setup {
-    let setup = Setup::new();
-    let config = format!(
-        "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\njwt:\n- issuer: {}\n  claimMappings: {}\n",
-        json!({
-            "url": setup.issuer.issuer_url(), "audiences": ["kubernetes"], "certificateAuthority": setup.ca.pem(),
-        }),
-        MAPPINGS.replace('\n', " "),
-    );
-    setup.configure(proxy, &json!({"claim": "sub", "prefix": ""}));
-    fs::write(setup.dir.path().join("authentication.yaml"), config).unwrap();
-    setup.kubeconfig("proxy.kubeconfig", cluster.server(), user);
-    // That kubeconfig is for the cluster's own authority.
-    let path = setup.dir.path().join("proxy.kubeconfig");
-    let mut kubeconfig: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-    kubeconfig["clusters"][0]["cluster"]["certificate-authority"] = json!(cluster.ca());
-    fs::write(path, kubeconfig.to_string()).unwrap();
-    setup
-}
-
-fn kubectl(cluster: &Cluster, kubeconfig: &Path, arguments: &[&str]) -> Program {
-    cluster.kubectl(kubeconfig).arguments(arguments)
-}
-
-fn admin(cluster: &Cluster, arguments: &[&str], stdin: &str) {
-    let outcome =
-        kubectl(cluster, cluster.admin_kubeconfig(), arguments).stdin(stdin.to_owned()).run().unwrap();
-    assert_eq!(outcome.code(), Some(0), "{arguments:?}: {}", text(&outcome.stderr));
-}
-
-/// A ClusterRole with these rules, for this user.
-fn role(cluster: &Cluster, name: &str, rules: &str, user: &str) {
-    let role = format!(
-        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {{name: {name}}}\nrules:\n{rules}---\n\
-         apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {{name: {name}}}\n\
-         roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {name}}}\n\
-         subjects: [{{kind: User, apiGroup: rbac.authorization.k8s.io, name: '{user}'}}]\n"
-    );
-    admin(cluster, &["apply", "-f", "-"], &role);
-}
 
 /// What ann's kubectl uses.
 fn ann(setup: &Setup, serving: &Serving) -> std::path::PathBuf {
@@ -104,26 +57,6 @@ async fn works_as_ann(cluster: &Cluster, setup: &Setup, serving: &Serving, names
     assert!(text(&refused.stderr).contains("User \"corp:ann\" cannot list"), "{}", text(&refused.stderr));
 }
 
-/// Asks until readiness has this code and this does not stand in it.
-async fn readiness(serving: &Serving, code: u16, without: &str) -> String {
-    let mut last = String::new();
-    let asking = async {
-        loop {
-            let reply = serving.inspect("/readyz?verbose").await;
-            reply.text().clone_into(&mut last);
-            if reply.status.as_u16() == code && !last.contains("not checked yet") && !last.contains(without) {
-                return;
-            }
-            // RBAC rules take a moment to apply, and permissions are checked on request.
-            serving.program.signal("HUP");
-            tokio::task::yield_now().await;
-        }
-    };
-    let asked = tokio::time::timeout(wait::LIMIT, Box::pin(asking)).await;
-    assert!(asked.is_ok(), "readiness {code} does not come: {last}");
-    last
-}
-
 // S270, S256, S233, S235: the rules that readiness names are exactly those that are missing.
 #[tokio::test(flavor = "multi_thread")]
 async fn impersonation_passes_the_mapped_user_once_the_reported_rules_exist() {
@@ -159,7 +92,8 @@ async fn as_a_front_proxy_the_api_server_sees_the_mapped_user() {
     let user = json!({"client-certificate": certificate, "client-key": key});
     let setup = prepare(cluster, "{mode: requestHeader, requireUid: true}", &user);
     let serving = setup.start(&[]).await;
-    readiness(&serving, 200, "[-]").await;
+    let told = readiness(&serving, 200, "[-]").await;
+    assert!(told.contains("[+]upstream-permissions ok\n"), "the certificate is no user's: {told}");
     works_as_ann(cluster, &setup, &serving, "as-front-proxy").await;
     // S268: no token can add a user to the cluster's system groups.
     let masters = setup.token(&json!({"uid": "7", "foo": [], "groups": ["x"], "sub": "system:admin\n"}));
@@ -178,8 +112,35 @@ async fn untrusted_front_proxy_is_not_ready() {
     let setup = prepare(cluster, "{mode: requestHeader}", &user);
     let serving = setup.start(&[]).await;
     let told = readiness(&serving, 503, "failed to send a request to the API server").await;
+    assert!(told.contains("as user `navicert-other` and ignores identity headers"), "{told}");
     assert!(told.contains("--requestheader-client-ca-file"), "{told}");
     serving.end().await;
+}
+
+// S228: `doctor` finds out the same without the proxy.
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_checks_the_certificate_of_a_front_proxy() {
+    let cluster = Cluster::shared();
+    let (certificate, key) = cluster.front_proxy();
+    let front = json!({"client-certificate": certificate, "client-key": key});
+    let identity = cluster.client_authority().client("navicert-other").issue();
+    let files = identity.write_to(&tempfile::tempdir().unwrap().keep(), "own");
+    let other = json!({"client-certificate": files.certificate, "client-key": files.key});
+    for (user, flag, code, expected) in [
+        (&front, "--front-proxy", 0, "PASS  request    the API server accepts identity headers"),
+        (&front, "--front-proxy=X-Other-User", 1, "FAIL  request    the API server does not accept"),
+        (&other, "--front-proxy", 1, "as user `navicert-other` and ignores identity headers"),
+    ] {
+        let setup = prepare(cluster, "{mode: requestHeader}", user);
+        let outcome = navicert_testkit::Program::new(env!("CARGO_BIN_EXE_navicert"))
+            .arguments(["doctor", flag, "--kubeconfig"])
+            .arguments([setup.dir.path().join("proxy.kubeconfig")])
+            .run()
+            .unwrap();
+        let told = text(&outcome.stdout);
+        assert_eq!(outcome.code(), Some(code), "{flag}: {told}{}", text(&outcome.stderr));
+        assert!(told.contains(expected), "{flag}: {told}");
+    }
 }
 
 // S276, S277: a service account's own token, both ways.

@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use navicert_testkit::cluster::Cluster;
 use navicert_testkit::program::Running;
@@ -42,6 +43,13 @@ impl Webhook {
             }],
         });
         fs::write(at("config.yaml"), config.to_string()).unwrap();
+        let head = "apiVersion: navicert/v1alpha1\nkind: ";
+        fs::write(
+            at("navicert.yaml"),
+            format!("{head}NavicertConfiguration\nrevocationList: revoked.yaml\n"),
+        )
+        .unwrap();
+        fs::write(at("revoked.yaml"), format!("{head}RevocationList\n")).unwrap();
         fs::write(at("ca.pem"), ca.pem()).unwrap();
         fs::write(at("callers.pem"), callers.pem()).unwrap();
         for (name, identity) in
@@ -56,6 +64,7 @@ impl Webhook {
                 .arguments(["--tls-cert-file", "tls.crt", "--tls-private-key-file", "tls.key"])
                 .arguments(["--client-ca-file", "callers.pem", "--client-allowed-names", "kube-apiserver"])
                 .arguments(["--api-audiences", "https://kubernetes.default.svc"])
+                .arguments(["--navicert-config", "navicert.yaml"])
                 .directory(dir.path())
         };
         let running = program()
@@ -155,6 +164,47 @@ fn kube_apiserver_accepts_reviews_in_both_versions() {
         );
         assert_eq!(audit.matches("\"reason\":\"signature\"").count(), 1, "{audit}");
     }
+}
+
+// docs/webhook.md: an accepted token works for up to the TTL and ten seconds more after it was revoked, and no longer.
+#[test]
+fn revoked_token_lives_as_long_as_the_caches_of_kube_apiserver() {
+    const TTL: Duration = Duration::from_secs(10);
+    const SECOND_CACHE: Duration = Duration::from_secs(10);
+    let webhook = Webhook::start();
+    let flags = [
+        format!("--authentication-token-webhook-config-file={}", webhook.kubeconfig.display()),
+        "--authentication-token-webhook-version=v1".to_owned(),
+        format!("--authentication-token-webhook-cache-ttl={}s", TTL.as_secs()),
+    ];
+    let cluster = Cluster::start_with(&flags.each_ref().map(String::as_str));
+    wait::blocking(webhook.is_ready());
+    let path = kubeconfig(&cluster, webhook.dir.path(), &webhook.token());
+    let (code, _, complaint) = whoami(&cluster, &path);
+    assert_eq!(code, Some(0), "{complaint}");
+    let revoked = format!(
+        "apiVersion: navicert/v1alpha1\nkind: RevocationList\ntokens: [{{issuer: '{}', jti: j-1}}]\n",
+        webhook.issuer.issuer_url()
+    );
+    let at = |name: &str| webhook.dir.path().join(name);
+    fs::write(at("revoked.new"), revoked).unwrap();
+    fs::rename(at("revoked.new"), at("revoked.yaml")).unwrap();
+    let reloaded = wait::blocking(webhook.running.wait_for_output("revocation_list_reloaded"));
+    assert!(reloaded.contains("revocation_list_reloaded"));
+    // The webhook answers no accepted review from here on, so the API server's caches were filled before.
+    let since = SystemClock.monotonic();
+    let mut last_accepted = None;
+    loop {
+        let asked = SystemClock.monotonic().saturating_sub(since);
+        let (code, _, complaint) = whoami(&cluster, &path);
+        if code != Some(0) {
+            assert!(complaint.contains("Unauthorized"), "{complaint}");
+            break;
+        }
+        assert!(asked <= TTL + SECOND_CACHE, "accepted {asked:?} after it was revoked");
+        last_accepted = Some(asked);
+    }
+    assert!(last_accepted.is_some(), "the API server's caches outlive the revocation");
 }
 
 // What `examples/deploy` describes is what an API server takes.

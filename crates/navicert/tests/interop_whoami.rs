@@ -89,7 +89,7 @@ fn a_refusal_of_the_real_server_is_explained() {
     let told = context.run("navicert doctor").stdout;
     let told = String::from_utf8_lossy(&told);
     assert!(
-        told.contains("FAIL  request    server responded with 401 Unauthorized, also for a new credential from the plugin"),
+        told.contains("FAIL  request    server responded with 401 Unauthorized, although the plugin has just returned the credential"),
         "{told}"
     );
 }

@@ -110,7 +110,9 @@ fn server_schema_matches_the_parser() {
     assert!(
         read.proxy.proxy_protocol && read.proxy.allowed_names == proxy::identity_headers::AllowedNames::ALL
     );
-    for pointer in ["", "/limits", "/webhook", "/proxy", "/proxy/requestHeaders", "/proxy/allowedNames"] {
+    for pointer in
+        ["", "/limits", "/webhook", "/proxy", "/proxy/requestHeaders", "/proxy/allowedNames", "/confinement"]
+    {
         let mut other = servers.clone();
         other.pointer_mut(pointer).unwrap()["zz"] = json!(1);
         let wrong = parse(&other).unwrap_err();

@@ -117,12 +117,32 @@ fn transcripts_equal_the_output_of_the_command_line() {
     check_file(&page("keys.md"), setup.context(PIN));
     let Some(setup) = Setup::new(KeyKind::Rsa2048) else { return };
     check_file(&page("wrong-pin.md"), setup.context("000000"));
+    device_tool_prints_the_text_of_the_symptom(&setup);
     for name in ["keys.md", "wrong-pin.md"] {
         let text = std::fs::read_to_string(page(name)).unwrap();
         let mut canaries = Canaries::new();
         canaries.adopt("the PIN", PIN.as_bytes());
         canaries.assert_absent(name, text.as_bytes());
     }
+}
+
+/// docs/symptoms.md: with the same token and the same wrong PIN, the device's own tool prints what people search for.
+fn device_tool_prints_the_text_of_the_symptom(setup: &Setup) {
+    let symptoms = include_str!("../../../docs/symptoms.md");
+    let row = symptoms.lines().find(|line| line.contains("<!-- signer/wrong-pin pkcs11-tool -->")).unwrap();
+    let seen = row.split('`').nth(1).unwrap();
+    let Some(tool) = tools::installed("opensc", "pkcs11-tool") else { return };
+    let module = setup.hsm.module().to_str().unwrap();
+    let mut program = Program::new(tool)
+        .arguments(["--module", module, "--token-label", setup.hsm.label(), "--pin", "000000", "--login"])
+        .arguments(["--list-objects"])
+        .merged();
+    for (name, value) in setup.hsm.variables() {
+        program = program.variable(name, value);
+    }
+    let outcome = program.run().unwrap();
+    let printed = String::from_utf8_lossy(&outcome.stdout);
+    assert!(outcome.code() != Some(0) && printed.contains(seen), "`{seen}`: {printed}");
 }
 
 #[test]
@@ -215,6 +235,7 @@ fn running_signer_needs_one_pin_for_all_clients() {
     let second = context.run("navicert signer serve 'pkcs11:token=my%20token;id=%01'");
     let complaint = String::from_utf8_lossy(&second.stderr);
     assert!(complaint.contains("a signer is already listening"), "{complaint}");
+    assert_eq!(second.code(), Some(1), "as for every address in use");
     #[cfg(target_os = "linux")]
     for name in ["cmdline", "environ"] {
         // If the process is not dumpable, no other process of the user can read it either.

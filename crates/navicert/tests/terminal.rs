@@ -39,6 +39,9 @@ fn help_and_version_are_verbs_too() {
         (&["help", "serve"], &["serve", "--help"]),
         (&["help", "authn", "explain"], &["authn", "explain", "--help"]),
         (&["version"], &["--version"]),
+        // With another flag, the command line's definition prints it.
+        (&["--version"], &["-o", "text", "--version"]),
+        (&["-V"], &["-o", "text", "-V"]),
     ] {
         let (verb, option) = (navicert(dir.path(), verb), navicert(dir.path(), option));
         assert_eq!((verb.code(), text(&verb.stdout)), (Some(0), text(&option.stdout)));
@@ -55,6 +58,13 @@ fn help_and_version_are_verbs_too() {
         serde_json::from_slice(&navicert(dir.path(), &["version", "-o", "json"]).stdout).unwrap();
     assert_eq!(version["version"], env!("CARGO_PKG_VERSION"));
     assert!(version["commit"].is_string());
+    let target = version["target"].as_str().unwrap();
+    assert!(target.starts_with(std::env::consts::ARCH) && target.contains(std::env::consts::OS), "{target}");
+    assert!(version["features"].is_array());
+    let line = text(&navicert(dir.path(), &["--version"]).stdout);
+    let commit = version["commit"].as_str().unwrap();
+    let expected = format!("navicert {} ({commit}, {target}, features: ", env!("CARGO_PKG_VERSION"));
+    assert!(line.starts_with(&expected), "{line}");
 }
 
 #[test]

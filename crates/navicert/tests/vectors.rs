@@ -52,6 +52,18 @@ fn every_recorded_server_certificate_agrees() {
     });
 }
 
+#[test]
+fn every_recorded_request_agrees() {
+    through("request-info", &["request-info", "--jsonl"], |expected, response| {
+        let is_same = |name: &String| name == "error" || expected[name] == response[name];
+        let agrees = match expected["ok"] == true {
+            true => expected.as_object().is_some_and(|members| members.keys().all(is_same)),
+            false => response["ok"] == false,
+        };
+        if agrees { Ok(()) } else { Err(response.to_string()) }
+    });
+}
+
 /// Asks every question of a file through one run of the command and compares the answers.
 fn through(suite: &str, command: &[&str], compare: impl Fn(&Value, &Value) -> Result<(), String>) {
     let recorded = vectors::vectors(&format!("{suite}.jsonl"));

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use http::HeaderName;
 
 use super::ConnectionArgs;
 
@@ -24,6 +25,16 @@ pub(crate) struct DoctorArgs {
     /// Context to diagnose instead of `current-context`
     #[arg(value_name = "CONTEXT", conflicts_with = "context")]
     pub(crate) examined: Option<String>,
+
+    /// Check the certificate of a front proxy, which names users in HEADER [default: X-Remote-User]
+    #[arg(
+        long,
+        value_name = "HEADER",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "X-Remote-User"
+    )]
+    pub(crate) front_proxy: Option<HeaderName>,
 
     #[command(flatten)]
     pub(crate) connection: ConnectionArgs,

@@ -30,6 +30,7 @@ pub(crate) const DOCTOR: &str = "\
 Examples:
   navicert doctor
   navicert doctor prod --kubeconfig ./kubeconfig
+  navicert doctor --front-proxy --kubeconfig proxy.kubeconfig
 
 The last line says what to fix first. A credential plugin is run if the server is reachable. Secrets are never shown.";
 
@@ -202,7 +203,8 @@ Examples:
 pub(crate) const HELP: &str = "\
 Examples:
   navicert help
-  navicert help authn explain";
+  navicert help authn explain
+  navicert help topics";
 
 pub(crate) const VERSION: &str = "\
 Examples:

@@ -51,10 +51,12 @@ Examples:
     --tls-cert-file tls.crt --tls-private-key-file tls.key
   navicert serve proxy --authentication-config auth.yaml --navicert-config navicert.yaml \\
     --kubeconfig proxy.kubeconfig
+  navicert serve proxy --authentication-config auth.yaml --print-rbac | kubectl apply -f -
 
 The proxy authenticates to the API server with the kubeconfig's user (token, file, certificate, exec plugin, HSM) or \
 the pod's service account. Its ClusterRole needs the verb `impersonate` for every attribute the configuration maps; \
-`/readyz?verbose` prints missing rules. All other settings are in `servers.proxy` of the NavicertConfiguration.";
+`--print-rbac` prints the role, `/readyz?verbose` missing rules. All other settings are in `servers.proxy` of the \
+NavicertConfiguration.";
 
 #[derive(Debug, Args)]
 pub(crate) struct WebhookArgs {
@@ -82,10 +84,36 @@ pub(crate) struct ProxyArgs {
     pub(crate) mode: Option<ProxyMode>,
 
     #[command(flatten)]
+    pub(crate) rbac: RbacArgs,
+
+    #[command(flatten)]
     pub(crate) connection: ConnectionArgs,
 
     #[command(flatten)]
     pub(crate) plugins: PluginArgs,
+}
+
+// The role of the proxy's own account.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Permissions")]
+pub(crate) struct RbacArgs {
+    /// Print the ClusterRole that the configuration needs, with its binding, and exit
+    #[arg(long)]
+    pub(crate) print_rbac: bool,
+
+    /// Print the rules of constrained impersonation (Kubernetes 1.36 and later) instead of `impersonate`
+    #[arg(long, requires = "print_rbac")]
+    pub(crate) constrained: bool,
+
+    /// User name of the proxy's account, for the binding
+    #[arg(
+        long,
+        value_name = "USERNAME",
+        requires = "print_rbac",
+        default_value = "system:serviceaccount:navicert:navicert-proxy",
+        value_parser = clap::builder::NonEmptyStringValueParser::new()
+    )]
+    pub(crate) rbac_subject: String,
 }
 
 /// How the proxy passes the user to the API server.

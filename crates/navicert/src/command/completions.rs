@@ -205,7 +205,7 @@ mod tests {
     fn scripts_offer_every_verb_except_hidden_ones() {
         let definition = definition();
         let (hidden, visible) = (names(&definition, true), names(&definition, false));
-        assert_eq!(hidden, ["gateway-guard", "tls-verify", "complete-names"]);
+        assert_eq!(hidden, ["gateway-guard", "tls-verify", "request-info", "complete-names"]);
         for shell in Shell::value_variants() {
             let script = String::from_utf8(script(*shell)).unwrap();
             // The scripts call one of them, and a flag ends with the name of another.

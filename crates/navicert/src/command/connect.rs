@@ -34,20 +34,37 @@ pub(crate) fn located(kubeconfig: Option<&Path>, environment: &Environment) -> C
 
 /// Resolves the configuration.
 pub(crate) fn resolve(options: &ConfigOptions, output: &mut Output) -> Result<Config, Failure> {
-    let merged = load(options, output)?;
+    let merged = load_context(options, output)?;
     Ok(options.resolve_in(&merged)?)
 }
 
-/// Loads and merges the kubeconfig files.
+/// Loads and merges the kubeconfig files, to show them.
 pub(crate) fn load(options: &ConfigOptions, output: &mut Output) -> Result<MergedKubeconfig, Failure> {
     let merged = options.load()?;
+    warn_if_missing(options, &merged, output);
+    Ok(merged)
+}
+
+/// Loads and merges the kubeconfig files, to use the selected context.
+pub(crate) fn load_context(
+    options: &ConfigOptions,
+    output: &mut Output,
+) -> Result<MergedKubeconfig, Failure> {
+    let merged = options.load_context()?;
+    warn_if_missing(options, &merged, output);
+    Ok(merged)
+}
+
+fn warn_if_missing(options: &ConfigOptions, merged: &MergedKubeconfig, output: &mut Output) {
     let sources = options.located();
-    if merged.origins().is_empty() && matches!(sources, KubeconfigSources::List(_)) {
+    if merged.origins().is_empty()
+        && matches!(sources, KubeconfigSources::List(_))
+        && !sources.files().is_empty()
+    {
         // C121
         let names: Vec<String> = sources.files().iter().map(|path| path.display().to_string()).collect();
         output.warning(&format!("Config not found: {}", names.join(", ")));
     }
-    Ok(merged)
 }
 
 /// A client that could not be built although its configuration was resolved: a file has changed meanwhile.

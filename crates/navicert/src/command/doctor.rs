@@ -26,7 +26,13 @@ pub(crate) fn run(
     }
     let progress = Progress { is_terminal: std::io::stderr().is_terminal(), is_shown: false };
     let mut lines = ReportPrinter { output, skipped: Vec::new(), failure: None, progress };
-    let report = connect::block_on(doctor::diagnose(&options, &mut |event| lines.on_event(event)))?;
+    let report = connect::block_on(async {
+        let on_event = &mut |event: DoctorEvent<'_>| lines.on_event(event);
+        match &args.front_proxy {
+            Some(header) => doctor::diagnose_front_proxy(&options, header.clone(), on_event).await,
+            None => doctor::diagnose(&options, on_event).await,
+        }
+    })?;
     lines.end(&report)?;
     Ok(match report.conclusion() {
         Conclusion::Healthy => Exit::Done,

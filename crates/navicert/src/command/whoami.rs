@@ -37,7 +37,7 @@ pub(crate) fn run(
             if output.is_json() {
                 output.json(&as_json(&review))?;
             } else if args.times > 1 {
-                output.text(&format!("{time}  {}\n", redact::terminal(&review.user.username)))?;
+                output.text(&format!("{time}  {}\n", redact::line(&review.user.username)))?;
             } else {
                 output.text(&as_text(&review))?;
             }
@@ -59,14 +59,14 @@ fn exit(error: &WhoamiError) -> Exit {
 /// The error of a request, with the command that fixes or diagnoses it.
 fn request_failure(error: &WhoamiError, doctor: &str) -> Failure {
     let text = slow_signer(error)
-        .unwrap_or_else(|| format!("{}; run `{doctor}` to diagnose", redact::terminal(&error_chain(error))));
+        .unwrap_or_else(|| format!("{}; run `{doctor}` to diagnose", redact::line(&error_chain(error))));
     Failure::Message { exit: exit(error), text }
 }
 
 /// The message for a signer that is too slow: the command that asks for the PIN beforehand.
 fn slow_signer(error: &WhoamiError) -> Option<String> {
     let WhoamiError::Transport(TransportError::SlowSigner { .. }) = error else { return None };
-    Some(format!("{}; `navicert signer serve` asks for it once", redact::terminal(&error_chain(error))))
+    Some(format!("{}; `navicert signer serve` asks for it once", redact::line(&error_chain(error))))
 }
 
 /// The command that diagnoses the same context, ready to be pasted.
@@ -83,7 +83,7 @@ fn doctor_command(args: &WhoamiArgs, config: &Config) -> String {
 
 /// Quotes a word for a POSIX shell if it needs to be.
 fn shell_word(word: &str) -> String {
-    let word = redact::terminal(word);
+    let word = redact::line(word);
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {
         true => word.into_owned(),
@@ -93,18 +93,19 @@ fn shell_word(word: &str) -> String {
 
 fn as_text(review: &SelfSubjectReview) -> String {
     let user = &review.user;
-    let mut text = format!("username  {}\n", user.username);
+    let list = |texts: &[String]| redact::line(&texts.join(", ")).into_owned();
+    let mut text = format!("username  {}\n", redact::line(&user.username));
     if !user.uid.is_empty() {
-        let _ = writeln!(text, "uid       {}", user.uid);
+        let _ = writeln!(text, "uid       {}", redact::line(&user.uid));
     }
     if !user.groups.is_empty() {
-        let _ = writeln!(text, "groups    {}", user.groups.join(", "));
+        let _ = writeln!(text, "groups    {}", list(&user.groups));
     }
     for (index, (key, values)) in user.extra.iter().enumerate() {
         let label = if index == 0 { "extra" } else { "" };
-        let _ = writeln!(text, "{label:<10}{key}: {}", values.join(", "));
+        let _ = writeln!(text, "{label:<10}{}: {}", redact::line(key), list(values));
     }
-    redact::terminal(&text).into_owned()
+    text
 }
 
 /// The SelfSubjectReview object, as `kubectl auth whoami -o json` prints it.

@@ -96,6 +96,13 @@ fn files() -> Vec<Case> {
             "contexts: [{name: a}, {name: a}]".to_owned(),
             Invalid("contexts[1].name: duplicate name"),
         ),
+        case(
+            "wrong type of a field, and a missing cluster",
+            "users: [{name: ann, user: {token: [t]}}]\ncontexts: [{name: dev, context: {cluster: none, user: ann}}]\n\
+             current-context: dev\n"
+                .to_owned(),
+            Invalid("users[0].user.token: expected a string, found a list"),
+        ),
         case("empty file", String::new(), Invalid("no configuration has been provided")),
         case("no contexts", "clusters: []".to_owned(), Invalid("no configuration has been provided")),
         case(
@@ -111,7 +118,22 @@ fn files() -> Vec<Case> {
             &["--context", "lost"],
             Invalid("names cluster \"none\", which does not exist"),
         ),
-        flags("context without its user", &["--context", "stray"], Usable),
+        flags(
+            "context without its user",
+            &["--context", "stray"],
+            Invalid("context \"stray\" names user \"none\", which does not exist"),
+        ),
+        flags(
+            "context without its user, impersonating",
+            &["--context", "stray", "--as", "bob"],
+            Invalid("context \"stray\" names user \"none\", which does not exist"),
+        ),
+        flags("context without its user over http", &["--context", "stray", "--server", "http://h"], Usable),
+        flags(
+            "context without its user, certificate by flag",
+            &["--context", "stray", "--client-certificate", "tls.crt", "--client-key", "tls.key"],
+            Usable,
+        ),
         flags("existing context", &["--context", "dev"], Usable),
         flags("server by flag", &["--server", "https://127.0.0.1:1"], Usable),
         flags("invalid server by flag", &["--server", "https://a b"], Invalid("invalid server")),

@@ -16,6 +16,10 @@ fn names_of_the_server_certificate_are_explained() {
     setup.api.present(&setup.ca.server_without_names().issue());
     let fix = "reissue the server certificate of cluster `east` with `127.0.0.1` as subject alternative name: clients ignore the common name";
     check_fix("certificate-with-common-name-only", fix, setup.context(34));
+    let setup = Setup::new().cluster("tls-server-name", json!("nameless"));
+    setup.api.present(&setup.ca.server_without_names().issue());
+    let fix = "reissue the server certificate of cluster `east` with `nameless` as subject alternative name: clients ignore the common name";
+    check_fix("certificate-with-matching-common-name", fix, setup.context(34));
     let setup = Setup::new();
     setup.api.present(&setup.ca.server_without_names().name("*.example").issue());
     let fix = "use a host name that matches `*.example` in the server of cluster `east`";

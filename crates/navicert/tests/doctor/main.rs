@@ -3,16 +3,19 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests; a broken set-up should stop the test")]
 
 mod credentials;
+mod front_proxies;
 mod handshakes;
 mod nginx;
 mod plugins;
 mod proxies;
+mod pulls;
 mod servers;
 mod setup;
+mod symptoms;
 mod terminal;
 
 use navicert_testkit::transcript::check_file;
-use navicert_testkit::{Answer, Ca};
+use navicert_testkit::{Answer, ApiServer, Ca};
 use serde_json::json;
 
 use setup::{EXPIRED, GOOD, KNOWN, OPAQUE, Setup, check, check_broken, context, make_executable, page};
@@ -104,6 +107,7 @@ fn missing_denied_and_failing_plugins_are_distinguished() {
     check_broken("broken-kuberc", Setup::new().plugin("v1").context(34));
     check_broken("failing-plugin", Setup::new().plugin("v1").context(34));
     check_broken("other-version", Setup::new().plugin("v1").context(34));
+    check_broken("plugin-alpha-version", Setup::new().plugin("v1alpha1").context(34));
     check_broken("expired-plugin", Setup::new().plugin("v1").context(34));
 }
 
@@ -134,4 +138,42 @@ fn whoami_prints_the_user_or_the_error_with_its_exit_code() {
     let setup = Setup::new();
     setup.api.refuse_connections();
     check_file(&page("whoami-unreachable"), setup.context(34));
+}
+
+// A server cannot forge lines, hide text or reorder it, in text or in JSON.
+#[test]
+fn hostile_server_cannot_forge_output() {
+    let forged = "ann\ngroups    system:masters\r\u{2028}\u{2029}\u{1b}[2J\u{9b}2J\u{85}\u{202e}\u{2066}\u{200f}\u{61c}\u{7f}";
+    let user = json!({
+        "username": forged, "uid": forged, "groups": [forged], "extra": {(forged): [forged]},
+    });
+    let accepted = Answer::json(&json!({"kind": "SelfSubjectReview", "status": {"userInfo": user}}));
+    let rejected = Answer::failure(403, "Forbidden", forged);
+    for (answer, is_accepted) in [(accepted, true), (rejected, false)] {
+        let setup = Setup::new();
+        setup.api.answer(ApiServer::WHO_AM_I, answer);
+        setup.api.answer("/version", Answer::json(&json!({"gitVersion": forged, "major": forged})));
+        let context = setup.context(34);
+        for command in
+            ["navicert whoami", "navicert whoami -o json", "navicert doctor", "navicert doctor -o json"]
+        {
+            let outcome = context.run(command);
+            for (stream, bytes) in [("stdout", &outcome.stdout), ("stderr", &outcome.stderr)] {
+                let text = std::str::from_utf8(bytes).unwrap();
+                let is_dangerous = |symbol: char| {
+                    (symbol.is_control() && symbol != '\n')
+                        || matches!(symbol, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+                };
+                assert!(!text.contains(is_dangerous), "{command} {stream}: {text:?}");
+                assert!(
+                    !text.lines().any(|line| line.trim_start().starts_with("groups    system:masters")),
+                    "{text}"
+                );
+            }
+            if is_accepted && command == "navicert whoami -o json" {
+                let told: serde_json::Value = serde_json::from_slice(&outcome.stdout).unwrap();
+                assert!(told.to_string().contains("system:masters"));
+            }
+        }
+    }
 }

@@ -48,6 +48,11 @@ fn plugins_that_fail_are_explained() {
             "#!/bin/sh\necho '{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1beta1\",\"status\":{}}'\n",
         ),
         (
+            "plugin-exit-code",
+            "log in again with `[DIRECTORY]/login`, or follow its message on standard error",
+            "#!/bin/sh\necho 'session expired: run corp-login' >&2\nexit 7\n",
+        ),
+        (
             "plugin-killed",
             "log in again with `[DIRECTORY]/login`, or follow its message on standard error",
             "#!/bin/sh\nkill -9 $$\n",

@@ -1,7 +1,7 @@
 //! Servers that are not API servers, are unavailable, or are reached at another port than intended.
 
 use navicert_testkit::answer::Cut;
-use navicert_testkit::{Answer, HttpServer, RawServer, Step};
+use navicert_testkit::{Answer, HttpServer, Program, RawServer, Step, tools, wait};
 use serde_json::json;
 
 use super::setup::{Setup, check, check_fix, version};
@@ -122,6 +122,24 @@ fn servers_without_self_subject_reviews_are_asked_for_their_api_versions() {
     }
     let fix = "set the server of cluster `east` to the API server's own address: a load balancer or proxy at `https://127.0.0.1:[PORT]` removes the credential";
     check_fix("old-server-strips-credential", fix, setup.context(34));
+}
+
+/// kube-apiserver's HTTP library answers plain HTTP on its TLS port with a text of its own; so does that of this registry.
+#[test]
+fn plain_http_to_a_server_in_go_is_explained() {
+    let Some(registry) = tools::installed("docker-registry", "docker-registry") else { return };
+    let setup = Setup::new();
+    let dir = tempfile::tempdir().unwrap();
+    setup.ca.server().issue().write_to(dir.path(), "server");
+    let config = "version: 0.1\nlog: {level: info}\nstorage: {filesystem: {rootdirectory: data}}\n\
+                  http: {addr: '127.0.0.1:0', tls: {certificate: server.crt, key: server.key}}\n";
+    std::fs::write(dir.path().join("config.yml"), config).unwrap();
+    let server = Program::new(registry).arguments(["serve", "config.yml"]).directory(dir.path());
+    let server = server.start_running().unwrap();
+    let log = wait::blocking(server.wait_for_output(", tls"));
+    let address = log.split_once("listening on ").unwrap().1.split(',').next().unwrap();
+    let fix = "set the server of cluster `east` to `https://127.0.0.1:[PORT]`";
+    check_fix("http-to-go-tls-port", fix, setup.at(&format!("http://{address}")).context(34));
 }
 
 #[test]

@@ -167,6 +167,7 @@ pub(crate) fn page(name: &str) -> PathBuf {
 /// calls working works for kubectl too.
 pub(crate) fn check(name: &str, ending: &str, context: TestContext) {
     let works = kubectl_works(&context);
+    super::symptoms::check_text(name, &context);
     check_file(&page(name), context);
     let text = std::fs::read_to_string(page(name)).unwrap();
     let mut canaries = Canaries::new();

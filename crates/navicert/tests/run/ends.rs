@@ -208,6 +208,8 @@ fn job_control_stops_and_continues_the_command() {
     wait::blocking(shell.wait_for_output("ready"));
     shell.type_in("\u{1a}");
     wait::blocking(shell.wait_for_output("Stopped"));
+    // Not before the prompt: the shell discards what was typed before it has set up the terminal.
+    wait::blocking(shell.wait_for_output("[3]"));
     shell.type_in("echo still-a-shell-$((1+1)); fg\n");
     wait::blocking(shell.wait_for_output("still-a-shell-2"));
     shell.type_in("go on\n");

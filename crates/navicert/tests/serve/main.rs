@@ -6,9 +6,11 @@
     reason = "helpers of tests; a broken set-up should stop the test"
 )]
 
+mod confinement;
 mod floods;
 mod load;
 mod nginx;
+mod pod_certificates;
 mod process;
 mod secrets;
 

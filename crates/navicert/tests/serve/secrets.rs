@@ -2,10 +2,11 @@
 
 use http::Request;
 use navicert_authn::metrics::sha256_label;
-use navicert_testkit::{Canaries, HttpClient};
+use navicert_testkit::program::copy_executable;
+use navicert_testkit::{Canaries, HttpClient, Program, report};
 use serde_json::json;
 
-use super::Setup;
+use super::{NAVICERT, OPEN, Setup};
 
 // S224, S282; CVE-2019-11250
 #[tokio::test]
@@ -95,4 +96,43 @@ async fn no_token_or_key_is_logged_at_any_level() {
             canaries.assert_absent("the audit log", &audit);
         }
     }
+}
+
+/// The user whose processes may read the memory of this one, and write its core: root if it is protected.
+fn owner(pid: u32) -> u32 {
+    use std::os::unix::fs::MetadataExt as _;
+    std::fs::metadata(format!("/proc/{pid}/environ")).unwrap().uid()
+}
+
+// No other process of the same user can read tokens and keys in the server's memory, and no core is written.
+#[tokio::test]
+async fn memory_is_not_readable_by_other_processes_of_the_user() {
+    let setup = Setup::new();
+    let copy = setup.path("navicert");
+    copy_executable(NAVICERT, &copy).unwrap();
+    // Root reads everything, so it runs the server as another user.
+    let is_root = owner(std::process::id()) == 0;
+    let as_user = |arguments: &[&str]| match (is_root, arguments) {
+        (false, [program, rest @ ..]) => Program::new(program).arguments(rest),
+        _ => {
+            Program::new("setpriv").arguments(["--reuid=nobody", "--clear-groups", "--"]).arguments(arguments)
+        }
+    };
+    if is_root {
+        let dir = setup.dir.path().to_str().unwrap();
+        let given = Program::new("chown").arguments(["-R", "nobody", dir]).run().unwrap();
+        let can_switch = as_user(&["true"]).run().is_ok_and(|outcome| outcome.code() == Some(0));
+        if given.code() != Some(0) || !can_switch {
+            return report::skipped("root", "only root can run a program as another user");
+        }
+    }
+    let ordinary = as_user(&["sleep", "60"]).start_running().unwrap();
+    let changed = async {
+        while owner(ordinary.pid()) == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    navicert_testkit::wait::within("an ordinary process", changed).await;
+    let serving = setup.serve_by(as_user(&[copy.to_str().unwrap()]), OPEN).await;
+    assert_eq!(owner(serving.running.pid()), 0);
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use bytes::Bytes;
 use http::Request;
 use navicert_testkit::load::{IssuerFaults, Verdict, period, sleep_period};
-use navicert_testkit::{Answer, Cut, Gate, HttpClient, Load, soak, wait};
+use navicert_testkit::{Answer, Cut, Gate, HttpClient, Load, RawClient, Tunnel, Watch, soak, wait};
 use navicert_types::Clock as _;
 use serde_json::{Value, json};
 
@@ -200,4 +200,40 @@ async fn in_flight_requests_complete_after_sigterm() {
     }
     let outcome = serving.program.wait().await;
     assert_eq!(outcome.code(), Some(0), "{}", super::setup::text(&outcome.stdout));
+}
+
+// At shutdown a watch ends properly, early in the grace period; a tunnel may use all of it, unless a second signal ends
+// the server at once. The first signal is answered with that hint.
+#[tokio::test(flavor = "multi_thread")]
+async fn second_signal_ends_the_server_at_once() {
+    for (first, second) in [("TERM", "INT"), ("INT", "TERM")] {
+        let setup = Setup::new();
+        let (pods, tunnel) = (Watch::new(), Tunnel::echo());
+        setup.api.answer("/api/v1/pods", pods.answer());
+        setup.api.answer("/exec", tunnel.answer());
+        let flags = ["--shutdown-grace", "1h", "--audit-log-path", "audit.log"];
+        let serving = setup.start(&flags).await;
+        let token = setup.token(&json!({}));
+        let open = async |request: &str, lines: &str| {
+            let mut client = RawClient::connect_tls(serving.address, &setup.ca, None, &["http/1.1"]).await;
+            let head =
+                format!("{request} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token}\r\n{lines}\r\n");
+            client.write(head.as_bytes()).await;
+            client.read_until(b"\r\n\r\n").await;
+            client
+        };
+        let mut watching = open("GET /api/v1/pods?watch=true", "").await;
+        let mut tunnelling = open("POST /exec", "Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\n").await;
+        serving.program.signal(first);
+        assert!(watching.read_to_end(1_000).await.ends_with(b"0\r\n\r\n"));
+        tunnelling.write(b"still open").await;
+        assert_eq!(tunnelling.read_exactly(10).await, b"still open");
+        serving.program.wait_for_output("a second SIGTERM or SIGINT ends the server at once").await;
+        serving.program.signal(second);
+        let outcome = serving.program.wait().await;
+        assert_eq!(outcome.code(), Some(1));
+        assert!(super::setup::text(&outcome.stdout).contains("shutdown_forced"));
+        let log = fs::read_to_string(setup.dir.path().join("audit.log")).unwrap();
+        assert_eq!(log.lines().count(), 2, "{log}");
+    }
 }

@@ -18,7 +18,7 @@ fn flood_process() {
     connection_flood::run_if_child();
 }
 
-const FLOOD_TEST: &str = "floods::flood_process";
+pub(crate) const FLOOD_TEST: &str = "floods::flood_process";
 
 fn resident(serving: &Serving) -> u64 {
     Process(serving.program.pid()).resident().unwrap()

@@ -94,7 +94,12 @@ impl Setup {
 
     /// `navicert serve proxy` with everything it needs, and these flags besides.
     pub(crate) fn navicert(&self, flags: &[&str]) -> Program {
-        Program::new(env!("CARGO_BIN_EXE_navicert"))
+        self.navicert_by(Program::new(env!("CARGO_BIN_EXE_navicert")), flags)
+    }
+
+    /// The same, run by another program, which gets the arguments.
+    pub(crate) fn navicert_by(&self, program: Program, flags: &[&str]) -> Program {
+        program
             .arguments(["serve", "proxy", "--authentication-config", "authentication.yaml"])
             .arguments(["--navicert-config", "navicert.yaml", "--kubeconfig", "proxy.kubeconfig"])
             .arguments(["--tls-cert-file", "server.crt", "--tls-private-key-file", "server.key"])
@@ -108,7 +113,12 @@ impl Setup {
 
     /// Starts the proxy and waits until it has the issuer's keys.
     pub(crate) async fn start(&self, flags: &[&str]) -> Serving {
-        let program = self.navicert(flags).start_running().unwrap();
+        self.start_program(&self.navicert(flags)).await
+    }
+
+    /// The same with a program that starts the proxy.
+    pub(crate) async fn start_program(&self, program: &Program) -> Serving {
+        let program = program.start_running().unwrap();
         let told = program.wait_for_output("listening on ").await;
         let told = told.lines().find(|line| line.contains("listening on ")).unwrap().to_owned();
         let addresses: Vec<SocketAddr> =

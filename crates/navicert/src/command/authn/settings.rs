@@ -12,7 +12,7 @@ use navicert_authn::config::{
 use navicert_authn::jwks::KeySource;
 use navicert_authn::revocation::{RevocationList, Revocations};
 use navicert_authn::{Authenticators, AuthnOutcome, AuthnProfile, AuthnRequest, batch};
-use navicert_types::Diagnostics;
+use navicert_types::{Diagnostics, error_chain};
 use serde_json::Value;
 
 use super::online::OnlineIssuers;
@@ -121,6 +121,9 @@ impl AuthnSettings {
             let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
             format!("the NavicertConfiguration does not match the configuration: {}", wrong.join("; "))
         })?;
+        self.navicert_config
+            .apply_certificate_authorities(&mut compiled, |path| fs::read(path))
+            .map_err(|error| error_chain(&error))?;
         Ok(compiled)
     }
 

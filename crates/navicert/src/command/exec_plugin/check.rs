@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use navicert_client::exec::Surroundings;
+use navicert_client::ClientContext;
 use navicert_client::exec::conformance::{
     CaseResult, ConformanceCase, ConformanceReport, PluginRule, PluginUnderTest, RuleViolation,
 };
@@ -25,12 +25,12 @@ pub(super) fn run(
     let (command, arguments) =
         args.command.split_first().map_or(("", &[][..]), |(first, rest)| (first, rest));
     let subject = PluginUnderTest::new(command, arguments.to_vec(), Duration::from_secs(args.limit));
-    let around = Surroundings::new(environment.inherited.clone());
+    let client_context = ClientContext::new(environment.inherited.clone());
     let only = args.api_version.map(|version| match version {
         ExecVersionArg::V1 => ExecVersion::V1,
         ExecVersionArg::V1beta1 => ExecVersion::V1Beta1,
     });
-    let report = run_cases(&ConformanceCase::all(only), &subject, &around, output);
+    let report = run_cases(&ConformanceCase::all(only), &subject, &client_context, output);
     let broken = report.broken();
     if output.is_json() {
         output.json(&as_json(&report))?;
@@ -52,7 +52,7 @@ pub(super) fn run(
 fn run_cases(
     cases: &[ConformanceCase],
     subject: &PluginUnderTest,
-    around: &Surroundings,
+    client_context: &ClientContext,
     output: &mut Output,
 ) -> ConformanceReport {
     let mut report = ConformanceReport::default();
@@ -60,8 +60,8 @@ fn run_cases(
         output.progress(&format!("run {} of {}: {case}", number + 1, cases.len()));
         let findings = match report.results.iter().any(CaseResult::is_not_startable) {
             true => None,
-            false if case.terminal => with_terminal(|| subject.run(case, around)).ok(),
-            false => Some(subject.run(case, around)),
+            false if case.terminal => with_terminal(|| subject.run(case, client_context)).ok(),
+            false => Some(subject.run(case, client_context)),
         };
         report.results.push(CaseResult { case, findings });
     }

@@ -1,8 +1,10 @@
 //! `navicert kubeconfig check`: checks whether a context is usable and reports every problem.
 
-use navicert_client::ConfigOptions;
+use std::path::Path;
+
 use navicert_client::config::ConfigReport;
 use navicert_client::kubeconfig::MergedKubeconfig;
+use navicert_client::{ConfigError, ConfigErrors, ConfigOptions};
 use navicert_types::kubeconfig;
 use serde_json::{Value, json};
 
@@ -16,7 +18,11 @@ use crate::output::{Failure, Output};
 /// Checks the selected context, or all of them.
 pub(super) fn run(args: &CheckArgs, environment: &Environment, output: &mut Output) -> Result<Exit, Failure> {
     let options = connect::options(&args.connection, None, environment);
-    let merged = connect::load(&options, output)?;
+    let merged = connect::load_context(&options, output).inspect_err(|failure| {
+        if let (Failure::Config(errors), false) = (failure, output.is_json()) {
+            unknown_fields_of_broken_files(errors).iter().for_each(|finding| finding.print(output));
+        }
+    })?;
     let requested = args.connection.context.clone().filter(|name| !name.is_empty());
     let verdicts: Vec<ContextReport> = if args.all_contexts {
         let names = merged.config.contexts.iter().map(|entry| entry.name.clone());
@@ -46,21 +52,25 @@ pub(super) fn run(args: &CheckArgs, environment: &Environment, output: &mut Outp
 
 /// Unknown fields in any file: kubectl ignores them, but they are usually typos.
 fn unknown_fields(merged: &MergedKubeconfig) -> Vec<Finding<'_>> {
-    let found = merged.origins().iter().flat_map(|origin| {
-        let text = origin.text.expose();
-        kubeconfig::unknown_fields(text).into_iter().map(move |diagnostic| Finding {
-            fatal: false,
-            message: format!("{}: unknown field, ignored", diagnostic.path),
-            location: Some(Place {
-                file: origin.path.display().to_string(),
-                text,
-                span: diagnostic.span,
-                hidden: false,
-            }),
-            hint: diagnostic.hint,
-        })
-    });
-    found.collect()
+    let origins = merged.origins().iter();
+    origins.flat_map(|origin| unknown_fields_in(&origin.path, origin.text.expose())).collect()
+}
+
+/// The same for files that cannot be decoded.
+fn unknown_fields_of_broken_files(errors: &ConfigErrors) -> Vec<Finding<'_>> {
+    let mut files: Vec<_> = errors.iter().filter_map(ConfigError::location).collect();
+    files.dedup_by_key(|location| location.path());
+    files.into_iter().flat_map(|file| unknown_fields_in(file.path(), file.text().expose())).collect()
+}
+
+fn unknown_fields_in<'a>(path: &Path, text: &'a [u8]) -> impl Iterator<Item = Finding<'a>> {
+    let file = path.display().to_string();
+    kubeconfig::unknown_fields(text).into_iter().map(move |diagnostic| Finding {
+        fatal: false,
+        message: format!("{}: unknown field, ignored", diagnostic.path),
+        location: Some(Place { file: file.clone(), text, span: diagnostic.span, hidden: false }),
+        hint: diagnostic.hint,
+    })
 }
 
 struct ContextReport {

@@ -9,6 +9,7 @@
 mod check;
 mod logging;
 mod print_kubeconfig;
+mod print_rbac;
 mod proxy;
 mod shared;
 mod webhook;

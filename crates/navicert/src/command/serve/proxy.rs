@@ -11,8 +11,8 @@ use navicert_server::proxy::upstream_access;
 use navicert_server::proxy::{Proxy, ProxyParts, ProxySettings};
 use navicert_server::token_review_client::TokenReviewClient;
 
-use super::check;
-use super::shared::ServerParts;
+use super::shared::{ServerParts, ServerSpec};
+use super::{check, print_rbac};
 use crate::args::serve::{ProxyArgs, ProxyMode};
 use crate::command::connect;
 use crate::env::Environment;
@@ -24,29 +24,35 @@ const MAX_IDLE: usize = 256;
 
 /// Opens, checks and runs the server.
 pub(super) fn run(args: &ProxyArgs, environment: &Environment, output: &mut Output) -> Result<Exit, Failure> {
+    if args.rbac.print_rbac {
+        return print_rbac::run(args, environment, output);
+    }
     let shared = ServerParts::open(&args.shared, None, environment, output)?;
     let settings = with_flags(shared.servers.proxy.clone(), args);
     let config = resolved(args, environment, output)?;
+    let confinement = shared.confinement(&config.watched_files(), config.program());
     let upstreams = Upstreams::open(config, &settings).map_err(|error| connect::build_failure(&error))?;
     let proxy = Arc::new(build(settings, upstreams, &shared));
     if args.shared.check {
-        return check::report_valid(&shared.reloader, output);
+        let limits = shared.limits(ServerLimits::for_proxy());
+        return check::report_valid(&shared.reloader, Some((limits, &confinement)), output);
     }
     let upstream_access = proxy.upstream_access();
     shared.health.register(Arc::new(upstream_access::CredentialCheck(Arc::clone(upstream_access))));
     shared.health.register(Arc::new(upstream_access::PermissionsCheck(Arc::clone(upstream_access))));
-    let upstream_access = Some(Arc::clone(upstream_access));
-    shared.serve(
-        ("proxy", ServerLimits::for_proxy()),
-        &args.shared,
-        proxy,
-        Vec::new(),
-        upstream_access,
-        output,
-    )
+    let spec = ServerSpec {
+        name: "proxy",
+        limits: ServerLimits::for_proxy(),
+        upstream_access: Some(Arc::clone(upstream_access)),
+        handler: proxy,
+        reloadables: Vec::new(),
+        confinement,
+    };
+    shared.serve(spec, &args.shared, output)
 }
 
-fn with_flags(mut settings: ProxySettings, args: &ProxyArgs) -> ProxySettings {
+/// The settings with the command line's flags applied.
+pub(super) fn with_flags(mut settings: ProxySettings, args: &ProxyArgs) -> ProxySettings {
     settings.mode = match (args.mode, settings.mode) {
         (Some(ProxyMode::Impersonation), _) => IdentityMode::Impersonation,
         (Some(ProxyMode::RequestHeader), IdentityMode::Impersonation) => {

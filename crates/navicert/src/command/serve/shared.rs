@@ -2,9 +2,11 @@
 //! server's lifecycle with its signals.
 
 use std::fs;
+use std::mem;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 
 use navicert_authn::config::migrate::{MigrateOptions, OidcFlags, migrate};
 use navicert_authn::config::{
@@ -16,11 +18,13 @@ use navicert_client::transport::{Timer, TokioTimer};
 use navicert_server::ServerLimits;
 use navicert_server::audit::{AuditLog, AuditTarget};
 use navicert_server::background_tasks::{self, BackgroundTasks};
+use navicert_server::confinement::{ConfinedFiles, ConfinementPlan};
 use navicert_server::descriptors;
 use navicert_server::fetch::HttpFetch;
 use navicert_server::gateway::hide_memory;
 use navicert_server::health::{ConfigurationCheck, Health, IssuersCheck};
 use navicert_server::listener::{Handler, Security};
+use navicert_server::memory::{self, MemoryLimit};
 use navicert_server::metrics::{ListenerMetrics, Registry};
 use navicert_server::proxy::upstream_access::{AccessCheckTask, UpstreamAccess};
 use navicert_server::reload::{ReloadTask, Reloadable};
@@ -31,6 +35,7 @@ use navicert_types::{Clock, SystemClock, error_chain};
 use serde_json::json;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Notify;
 
 use super::{bad_input, logging, usage_error};
 use crate::args;
@@ -56,6 +61,29 @@ pub(super) struct ServerParts {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) timer: Arc<dyn Timer>,
     listen: SocketAddr,
+    /// The copy of the last good configuration, if one is kept.
+    last_good_copy: Option<PathBuf>,
+}
+
+/// How one server differs from the others.
+pub(super) struct ServerSpec<H> {
+    /// Name in metrics and logs.
+    pub(super) name: &'static str,
+    /// Limits, unless others are configured.
+    pub(super) limits: ServerLimits,
+    pub(super) handler: Arc<H>,
+    /// Additional files to reload.
+    pub(super) reloadables: Vec<Arc<dyn Reloadable>>,
+    /// Checked periodically.
+    pub(super) upstream_access: Option<Arc<UpstreamAccess>>,
+    pub(super) confinement: ConfinementPlan,
+}
+
+/// The limits of a server, and the memory they were derived from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EffectiveLimits {
+    pub(super) limits: ServerLimits,
+    pub(super) memory: Option<MemoryLimit>,
 }
 
 /// The configuration files, which `serve --check` reads too.
@@ -79,6 +107,14 @@ impl ConfigFiles {
             servers,
             sources: ConfigSources { config, navicert_config: args.navicert_config.clone(), profile },
         })
+    }
+
+    /// The same without the files that the NavicertConfiguration names (keys, revocation list), which may exist only where the
+    /// server runs: the mappings do not depend on them.
+    pub(super) fn mappings_only(mut self) -> Self {
+        self.sources.navicert_config = None;
+        self.sources.profile = self.sources.profile.or(self.navicert_config.profile);
+        self
     }
 
     fn fetch(&self, environment: &Environment) -> Result<HttpFetch, Failure> {
@@ -122,7 +158,7 @@ impl ConfigFiles {
             AuthnLoadError::Mismatch(_) => {
                 let told = error.to_string();
                 let way_out = "; it must equal an `issuer.url` of that file";
-                let way_out = if told.contains("issuers[") { way_out } else { "" };
+                let way_out = if told.contains("].url: ") { way_out } else { "" };
                 Failure::bad_input(format!("{own} does not match {named}: {told}{way_out}"))
             }
             AuthnLoadError::Read { path, source } => {
@@ -150,6 +186,7 @@ impl ServerParts {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let servers = with_flags(files.servers.clone(), args, callers);
         let tls = tls(&servers, args, &clock)?;
+        let last_good_copy = files.navicert_config.last_good_copy.clone();
         let instance = files.navicert_config.instance.clone().unwrap_or_else(host_name);
         let metrics = Arc::new(AuthnMetrics::new(&instance, Arc::clone(&clock)));
         let reloader = Arc::new(files.open(Arc::clone(&metrics), environment)?);
@@ -175,7 +212,58 @@ impl ServerParts {
         }
         let listen = servers.listen.unwrap_or(SocketAddr::from(([0u16; 8], 8443)));
         let timer: Arc<dyn Timer> = Arc::new(TokioTimer);
-        Ok(ServerParts { servers, reloader, tls, health, metrics: figures, audit, clock, timer, listen })
+        let metrics = figures;
+        Ok(ServerParts {
+            servers,
+            reloader,
+            tls,
+            health,
+            metrics,
+            audit,
+            clock,
+            timer,
+            listen,
+            last_good_copy,
+        })
+    }
+
+    /// What the server is confined to: these files besides its own, and the program it starts, if any.
+    pub(super) fn confinement(&self, other_files: &[PathBuf], program: Option<String>) -> ConfinementPlan {
+        let mut files = ConfinedFiles::of_system();
+        let own = self.tls.iter().flat_map(|tls| tls.watched_files());
+        for file in self.reloader.watched_blocking().into_iter().chain(own) {
+            files.allow_reading(&file);
+        }
+        for file in other_files {
+            files.allow_reading(file);
+        }
+        if let Some(AuditTarget::File(path)) =
+            self.servers.audit_log_path.as_deref().map(AuditTarget::from_path)
+        {
+            files.allow_appending(&path);
+        }
+        if let Some(path) = &self.last_good_copy {
+            files.allow_replacing(path);
+        }
+        ConfinementPlan { settings: self.servers.confinement, files, program }
+    }
+
+    /// Confines this process. Every thread is started later and inherits it.
+    fn confine(&self, plan: &ConfinementPlan) -> Result<(), Failure> {
+        let report =
+            plan.apply().map_err(|error| Failure::Message { exit: Exit::No, text: error.to_string() })?;
+        report.log();
+        if report.confines_files() {
+            self.reloader.confine(Arc::new(plan.files.clone()));
+        }
+        Ok(())
+    }
+
+    /// The limits of a server: those of the configuration, else `default` as far as the memory permits. Prints nothing.
+    pub(super) fn limits(&self, default: ServerLimits) -> EffectiveLimits {
+        let memory = memory::limit(Path::new("/"));
+        let fitted = default.fit_to_memory(memory.map(|memory| memory.bytes));
+        EffectiveLimits { limits: self.servers.limits.apply_to(fitted), memory }
     }
 
     /// The address to listen on.
@@ -183,17 +271,14 @@ impl ServerParts {
         self.listen
     }
 
-    /// Serves until SIGTERM or SIGINT. Configured limits override `limits`; `name` is the server's name in metrics and
-    /// logs; `reloadables` are additional files to reload; `upstream_access` is checked periodically.
+    /// Serves until SIGTERM or SIGINT, then drains requests; a second signal ends at once.
     pub(super) fn serve<H: Handler>(
         self,
-        (name, limits): (&'static str, ServerLimits),
+        spec: ServerSpec<H>,
         args: &SharedArgs,
-        handler: Arc<H>,
-        mut reloadables: Vec<Arc<dyn Reloadable>>,
-        upstream_access: Option<Arc<UpstreamAccess>>,
         output: &mut Output,
     ) -> Result<Exit, Failure> {
+        let ServerSpec { name, limits, handler, mut reloadables, upstream_access, confinement } = spec;
         logging::start(args.listener.log_level, args.listener.log_format);
         if let Err(error) = hide_memory() {
             tracing::warn!(event = "memory_protection_failed", %error, "failed to disable core dumps and memory access by other processes");
@@ -202,14 +287,29 @@ impl ServerParts {
         let bound = BoundListener::bind(self.listen).map_err(failed)?;
         let inspection = self.servers.health_listen.map(BoundListener::bind).transpose().map_err(failed)?;
         reloadables.extend(self.tls.clone().map(|tls| tls as _));
+        let EffectiveLimits { limits, memory } = self.limits(limits);
+        let limits = descriptors::raise_limit(limits);
+        tracing::info!(
+            event = "limits",
+            connections = limits.connections,
+            requests = limits.requests,
+            unfinished_bytes = limits.unfinished_bytes,
+            memory_bytes = memory.map(|memory| memory.bytes),
+            memory_source = memory.map(|memory| memory.source.name()),
+            "limits of this server"
+        );
         let server = Server {
             security: self.tls.as_ref().map_or(Security::Plain, |tls| tls.security()),
-            limits: descriptors::raise_limit(self.servers.limits.apply_to(limits)),
+            limits,
             metrics: ListenerMetrics::new(name, Arc::clone(&self.clock)),
             bound,
             handler,
         };
-        let runtime = Builder::new_multi_thread().enable_all().build()?;
+        // A confined process cannot read how many processors its control group may use.
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        self.confine(&confinement)?;
+        let runtime = Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
+        self.audit.start()?;
         let shutdown = ShutdownTiming {
             delay: args.listener.shutdown_delay.unwrap_or(self.servers.shutdown().delay),
             grace: args.listener.shutdown_grace.unwrap_or(self.servers.shutdown().grace),
@@ -228,11 +328,13 @@ impl ServerParts {
             let reload = ReloadTask::start(reloadables, self.timer);
             let access_check = upstream_access.map(AccessCheckTask::start);
             announce(name, server.bound.address(), inspection.as_ref(), &self.servers, output)?;
-            let stop = async {
+            let stop = Notify::new();
+            let second_signal = async {
+                let mut is_stopping = false;
                 loop {
                     tokio::select! {
-                        _ = terminate.recv() => return,
-                        _ = interrupt.recv() => return,
+                        _ = terminate.recv() => {}
+                        _ = interrupt.recv() => {}
                         _ = hangup.recv() => {
                             tracing::info!(event = "reload_requested", "received SIGHUP, reloading files");
                             tasks.reload_now();
@@ -241,15 +343,29 @@ impl ServerParts {
                                 access_check.check_now();
                             }
                             self.audit.reopen();
+                            continue;
                         }
                     }
+                    if mem::replace(&mut is_stopping, true) {
+                        return;
+                    }
+                    stop.notify_one();
                 }
             };
-            server_runtime.serve(server, inspection, stop).await.map_err(Failure::from)
+            tokio::select! {
+                served = server_runtime.serve(server, inspection, stop.notified()) => {
+                    served.map(|()| Exit::Done).map_err(Failure::from)
+                }
+                () = second_signal => {
+                    tracing::warn!(event = "shutdown_forced", "received a second signal, ended without draining requests");
+                    Ok(Exit::No)
+                }
+            }
         });
         // Open streams may never end; their grace period is over.
         runtime.shutdown_background();
-        outcome.map(|()| Exit::Done)
+        self.audit.close();
+        outcome
     }
 }
 

@@ -7,7 +7,7 @@ use navicert_server::client_auth::{ClientAuth, TokenFile};
 use navicert_server::reload::Reloadable;
 use navicert_server::webhook::Webhook;
 
-use super::shared::ServerParts;
+use super::shared::{ServerParts, ServerSpec};
 use super::{bad_input, check, print_kubeconfig, usage_error};
 use crate::args::serve::{ClientAuthArgs, WebhookArgs};
 use crate::env::Environment;
@@ -25,10 +25,21 @@ pub(super) fn run(
     if args.kubeconfig.print_kubeconfig {
         return print_kubeconfig::run(&args.kubeconfig, &shared, output);
     }
+    let other_files: Vec<_> = reloadables.iter().flat_map(|reloadable| reloadable.watched_files()).collect();
+    let confinement = shared.confinement(&other_files, None);
     if args.shared.check {
-        return check::report_valid(&shared.reloader, output);
+        let limits = shared.limits(ServerLimits::default());
+        return check::report_valid(&shared.reloader, Some((limits, &confinement)), output);
     }
-    shared.serve(("webhook", ServerLimits::default()), &args.shared, handler, reloadables, None, output)
+    let spec = ServerSpec {
+        name: "webhook",
+        limits: ServerLimits::default(),
+        handler,
+        reloadables,
+        upstream_access: None,
+        confinement,
+    };
+    shared.serve(spec, &args.shared, output)
 }
 
 type Built = (Arc<Webhook>, Vec<Arc<dyn Reloadable>>);
