@@ -6,21 +6,22 @@ mod start;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue, Request};
 use http_body_util::BodyExt;
-use navicert_client::credential::{CredentialSource, SharedFiles, choose};
-use navicert_client::exec::{self, AuthenticatorRegistry, Surroundings};
-use navicert_client::kubeconfig::{Effective, OsFileSystem};
+use navicert_client::credential::CredentialSource;
+use navicert_client::exec::AuthenticatorRegistry;
+use navicert_client::kubeconfig::MemoryFileSystem;
 use navicert_client::metrics::{CallStatus, Metrics, NoopRecorder, Recorder};
-use navicert_client::transport::{self, Body, Transport, TransportSettings, Trust, attach_cached};
+use navicert_client::transport::{Body, Transport, TransportSettings, Trust, attach_cached};
+use navicert_client::{Client, ClientContext, Config, ConfigOptions};
 use navicert_plugin::Environment;
 use navicert_testkit::Ca;
-use navicert_types::kubeconfig::{AuthInfo, Cluster, ExecConfig};
+use serde_json::json;
 
 pub(crate) use kubeconfig::text as a_thousand_contexts;
 
@@ -61,6 +62,7 @@ struct Setup {
     ca: Ca,
     server: BareServer,
     plugin: PathBuf,
+    config: Config,
     _folder: tempfile::TempDir,
 }
 
@@ -74,7 +76,8 @@ impl Setup {
         fs::set_permissions(&plugin, fs::Permissions::from_mode(0o755))?;
         let ca = Ca::new("bench");
         let server = BareServer::start(&ca)?;
-        Ok(Setup { ca, server, plugin, _folder: dir })
+        let config = plugin_config(&plugin, &server.url())?;
+        Ok(Setup { ca, server, plugin, config, _folder: dir })
     }
 
     fn source(&self) -> Result<Arc<dyn CredentialSource>, Fault> {
@@ -82,30 +85,9 @@ impl Setup {
     }
 
     fn source_counted_by(&self, recorder: Arc<dyn Recorder>) -> Result<Arc<dyn CredentialSource>, Fault> {
-        let exec = ExecConfig {
-            command: self.plugin.to_string_lossy().into_owned(),
-            api_version: "client.authentication.k8s.io/v1".into(),
-            interactive_mode: "Never".into(),
-            ..ExecConfig::default()
-        };
-        let effective = Effective {
-            context: None,
-            context_exists: false,
-            namespace: String::new(),
-            cluster_name: String::new(),
-            cluster_exists: true,
-            cluster: Cluster { server: self.server.url(), ..Cluster::default() },
-            user_name: String::new(),
-            user_exists: true,
-            user: AuthInfo { exec: Some(exec), ..AuthInfo::default() },
-        };
-        let files: SharedFiles = Arc::new(OsFileSystem);
-        let around = Surroundings {
-            registry: AuthenticatorRegistry::new(),
-            recorder,
-            ..Surroundings::new(Environment::empty())
-        };
-        Ok(choose(&effective, &files, &exec::ExecSettings::default(), &around)?)
+        let builder =
+            Client::builder(self.config.clone()).registry(AuthenticatorRegistry::new()).metrics(recorder);
+        Ok(builder.credential_source())
     }
 
     fn transport(&self) -> Result<Transport, Fault> {
@@ -115,8 +97,23 @@ impl Setup {
     fn transport_counted_by(&self, recorder: Arc<dyn Recorder>) -> Result<Transport, Fault> {
         let trust = Trust::Pem(self.ca.pem().into_bytes());
         let settings = TransportSettings { trust, ..TransportSettings::new(self.server.url()) };
-        Ok(Transport::new(settings, self.source_counted_by(recorder)?, transport::Around::system())?)
+        Ok(Transport::new(settings, self.source_counted_by(recorder)?, ClientContext::system())?)
     }
+}
+
+/// A configuration whose user has this exec plugin, with an empty environment.
+pub(crate) fn plugin_config(plugin: &Path, server: &str) -> Result<Config, Fault> {
+    let kubeconfig = json!({
+        "clusters": [{"name": "bench", "cluster": {"server": server}}],
+        "users": [{"name": "ann", "user": {"exec": {
+            "command": plugin, "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never",
+        }}}],
+        "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "ann"}}],
+        "current-context": "bench",
+    });
+    let files = MemoryFileSystem::new("/", [(PathBuf::from("config"), kubeconfig.to_string().into_bytes())]);
+    let options = ConfigOptions::new(Environment::empty(), "/").files(Arc::new(files));
+    Ok(options.kubeconfig("config").resolve()?)
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, Fault> {

@@ -37,7 +37,7 @@ fn ours(policy: Policy) -> impl FnMut() -> Result<(), Fault> {
     let runner = ProcessRunner::new(Arc::new(SystemClock));
     let environment: Environment = variables().into_iter().collect();
     move || {
-        let command = Command::new(PROGRAM, environment.clone()).env("KUBERNETES_EXEC_INFO", "{}");
+        let command = Command::new(PROGRAM, environment.clone()).protocol_env("KUBERNETES_EXEC_INFO", "{}");
         let stdout = runner.run(policy.permit(command)?)?.require_success()?;
         if stdout.is_empty() { Ok(()) } else { Err("it printed something".into()) }
     }

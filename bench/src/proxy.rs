@@ -1,5 +1,6 @@
 //! `navicert serve proxy` against Debian's nginx as a plain reverse proxy (TLS in, TLS to the API server over connections that
-//! are kept, two workers), without authentication; a watch against a bare copy loop; and what a thousand watches weigh.
+//! are kept, two workers), without authentication; against itself without confinement; a watch against a bare copy loop; and what a
+//! thousand watches weigh.
 
 mod watching;
 
@@ -25,10 +26,15 @@ const CONNECTIONS: usize = 16;
 const REQUESTS: usize = 60;
 /// Requests of a turn whose median latency counts, on each of the three ways.
 const ALONE: usize = 100;
+/// The `NavicertConfiguration` of a proxy, and what it has besides to be unconfined.
+const SETTINGS: &str =
+    "apiVersion: navicert/v1alpha1\nkind: NavicertConfiguration\nservers:\n  proxy: {selfCheck: off}\n";
+const UNCONFINED: &str = "  confinement: {noNewPrivileges: off, landlock: off, seccomp: off}\n";
 
 pub(crate) fn races() -> Vec<Race> {
     let throughput = "proxy: GETs over 16 connections / nginx";
     let cpu = "proxy: CPU time of a GET / nginx";
+    let confined = "proxy: CPU time of a GET / without confinement";
     let latency = "proxy: what it adds to a GET's median latency / what nginx adds";
     let event = "proxy: median delay of a watch's event / a bare copy loop";
     let weight = "proxy: memory with 1000 idle watches / 64 MiB";
@@ -40,14 +46,27 @@ pub(crate) fn races() -> Vec<Race> {
     };
     let events = || Ok(Contest::Cost { ours: watching::event(true)?, reference: watching::event(false)? });
     vec![
-        against_nginx(throughput, 1.0 / 0.8, |setup| Contest::time(many(setup, true), many(setup, false)))
+        against_nginx(throughput, 1.1, |setup| Contest::time(many(setup, true), many(setup, false)))
             .with_long_rounds(),
-        against_nginx(cpu, 2.0, |setup| Contest::Cost {
+        against_nginx(cpu, 1.2, |setup| Contest::Cost {
             ours: cpu_time(setup, true),
             reference: cpu_time(setup, false),
         })
         .on_one_processor(),
-        against_nginx(latency, 1.5, |setup| Contest::Together {
+        Race::new(confined, 1.1, || {
+            let meter = |settings| -> Result<Meter, Fault> {
+                let (front, load, upstream) = alone(settings)?;
+                let pid = front.program.pid();
+                Ok(Box::new(move || {
+                    let _kept = (&front, &upstream);
+                    cpu_time_of(pid, &load)
+                }))
+            };
+            Ok(Contest::Cost { ours: meter("")?, reference: meter(UNCONFINED)? })
+        })
+        .needs(&[Need::Built("navicert")])
+        .on_one_processor(),
+        against_nginx(latency, 1.3, |setup| Contest::Together {
             unit: Unit::Seconds,
             both: added_latency(setup),
         })
@@ -57,6 +76,16 @@ pub(crate) fn races() -> Vec<Race> {
             .needs(&[Need::Built("navicert")])
             .with_few_rounds(),
     ]
+}
+
+/// A proxy with these settings besides, requests through it, and the API server behind it.
+fn alone(settings: &str) -> Result<(Front, Load, Upstream), Fault> {
+    let ca = Ca::new("proxy bench");
+    let upstream = Upstream::start(&ca)?;
+    let front = Front::start_with(&ca, &upstream.url(), settings)?;
+    let authorization = format!("authorization: Bearer {}\r\n", front.token);
+    let load = Load::secured(front.address, &ca, &authorization, CONNECTIONS)?;
+    Ok((front, load, upstream))
 }
 
 /// An API server that demands a certificate, a proxy and an nginx before it that have one.
@@ -118,6 +147,10 @@ struct Front {
 
 impl Front {
     fn start(ca: &Ca, upstream: &str) -> Result<Self, Fault> {
+        Front::start_with(ca, upstream, "")
+    }
+
+    fn start_with(ca: &Ca, upstream: &str, settings: &str) -> Result<Self, Fault> {
         let (issuer, folder) = (Issuer::start(ca), tempfile::tempdir()?);
         let path = |name: &str| folder.path().join(name);
         ca.server().issue().write_to(folder.path(), "server");
@@ -135,8 +168,7 @@ impl Front {
             }],
         });
         fs::write(path("authentication.yaml"), config.to_string())?;
-        let head = "apiVersion: navicert/v1alpha1\nkind: NavicertConfiguration\n";
-        fs::write(path("navicert.yaml"), format!("{head}servers: {{proxy: {{selfCheck: off}}}}\n"))?;
+        fs::write(path("navicert.yaml"), format!("{SETTINGS}{settings}"))?;
         let kubeconfig = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "c",
             "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
@@ -220,20 +252,22 @@ fn many(setup: &Rc<Setup>, ours: bool) -> Contestant {
 /// The time its threads (and nginx's workers) spent on a processor, per request.
 fn cpu_time(setup: &Rc<Setup>, ours: bool) -> Meter {
     let setup = Rc::clone(setup);
-    Box::new(move || {
-        let (pid, load) = (setup.pid(ours).ok_or("nginx is gone")?, setup.load(ours));
-        let spent = || -> Result<Duration, Fault> {
-            let mut total = on_processor(pid)?;
-            let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
-            for child in children.split_whitespace() {
-                total = total.saturating_add(on_processor(child.parse()?)?);
-            }
-            Ok(total)
-        };
-        let before = spent()?;
-        load.ask(REQUESTS)?;
-        Ok(spent()?.saturating_sub(before) / u32::try_from(CONNECTIONS * REQUESTS)?)
-    })
+    Box::new(move || cpu_time_of(setup.pid(ours).ok_or("nginx is gone")?, setup.load(ours)))
+}
+
+/// The same of a process and its children.
+fn cpu_time_of(pid: u32, load: &Load) -> Result<Duration, Fault> {
+    let spent = || -> Result<Duration, Fault> {
+        let mut total = on_processor(pid)?;
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
+        for child in children.split_whitespace() {
+            total = total.saturating_add(on_processor(child.parse()?)?);
+        }
+        Ok(total)
+    };
+    let before = spent()?;
+    load.ask(REQUESTS)?;
+    Ok(spent()?.saturating_sub(before) / u32::try_from(CONNECTIONS * REQUESTS)?)
 }
 
 /// One GET at a time.

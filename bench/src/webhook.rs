@@ -1,8 +1,10 @@
 //! The webhook over keep-alive HTTP/1.1 on loopback, without TLS on either side, against a bare hyper server that answers
-//! everything with the same body; and where every token has to be verified, against that and bare verification.
+//! everything with the same body; where every token has to be verified, against that and bare verification; and as
+//! `navicert serve webhook`, against itself without confinement.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
@@ -26,12 +28,14 @@ use navicert_server::metrics::ListenerMetrics;
 use navicert_server::serving::BoundListener;
 use navicert_server::webhook::{Webhook, WebhookSettings};
 use navicert_testkit::bare_server::BareServer;
-use navicert_testkit::{Algorithm, SigningKey};
+use navicert_testkit::{Algorithm, Program, SigningKey, wait};
 use navicert_types::{Clock, SystemClock};
 use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
+use crate::gateway::on_processor;
+use crate::needs::{self, Need};
 use crate::race::{Contest, Fault, Meter, Race, Shared};
 
 /// Threads of each server, and of those who ask.
@@ -51,10 +55,51 @@ pub(crate) fn races() -> Vec<Race> {
         let setup = setup.clone();
         Race::new(what, limit, move || Ok(contest(setup.get()?)))
     };
+    let confined = "webhook: CPU time of a cached token / without confinement";
+    let confinement = || Ok(Contest::Cost { ours: cpu_time("")?, reference: cpu_time(UNCONFINED)? });
     vec![
-        race(cached, 1.0 / 0.7, cached_tokens).with_long_rounds(),
+        race(cached, 1.3, cached_tokens).with_long_rounds(),
         race(uncached, 1.0 / 0.85, uncached_tokens),
+        Race::new(confined, 1.1, confinement).needs(&[Need::Built("navicert")]).on_one_processor(),
     ]
+}
+
+/// What makes a webhook's `NavicertConfiguration` one without confinement.
+const UNCONFINED: &str =
+    r#", "servers": {"confinement": {"noNewPrivileges": "off", "landlock": "off", "seccomp": "off"}}"#;
+
+/// The time that the threads of `navicert serve webhook` spend on a processor, per review.
+fn cpu_time(settings: &str) -> Result<Meter, Fault> {
+    let (key, dir) = (SigningKey::generate(Algorithm::Rs256, "k"), tempfile::tempdir()?);
+    write_configuration(dir.path(), &key)?;
+    let path = dir.path().join("navicert.yaml");
+    let text = std::fs::read_to_string(&path)?;
+    let text = text.strip_suffix('}').ok_or("the configuration is no object")?;
+    std::fs::write(&path, format!("{text}{settings}}}"))?;
+    let program = Program::new(needs::built("navicert")?)
+        .arguments(["serve", "webhook", "--authentication-config", "config.yaml"])
+        .arguments(["--navicert-config", "navicert.yaml", "--plain-http", "--allow-any-caller"])
+        .arguments(["--listen", "127.0.0.1:0", "--log-level", "error"])
+        .own_environment()
+        .variable("PATH", "/usr/bin:/bin")
+        .variable("HOME", dir.path())
+        .directory(dir.path())
+        .start_running()?;
+    let told = wait::blocking(program.wait_for_output("listening on "));
+    let address = told.split([' ', ',', '\n']).find_map(|word| word.trim_end_matches('.').parse().ok());
+    let now = SystemClock.now().as_second();
+    let request = request(&key.token(&json!({
+        "iss": "https://issuer.example", "aud": "kubernetes", "sub": "ann", "exp": now + 86_400, "iat": now, "nbf": now,
+        "groups": ["developers", "platform"],
+    })));
+    let (load, _) = Load::open(address.ok_or("no address")?, &request)?;
+    let requests = vec![request; TOKENS];
+    Ok(Box::new(move || {
+        let _kept = &dir;
+        let before = on_processor(program.pid())?;
+        load.ask(&requests)?;
+        Ok(on_processor(program.pid())?.saturating_sub(before) / u32::try_from(TOKENS)?)
+    }))
 }
 
 fn cached_tokens(setup: Rc<Setup>) -> Contest {
@@ -155,7 +200,8 @@ impl Setup {
     }
 }
 
-fn live(dir: &std::path::Path, key: &SigningKey) -> Result<Arc<ReloadableAuthenticator>, Fault> {
+/// `config.yaml`, `navicert.yaml` and the keys.
+fn write_configuration(dir: &Path, key: &SigningKey) -> Result<(), Fault> {
     let at = |name: &str| dir.join(name);
     let config = json!({
         "apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration",
@@ -173,6 +219,12 @@ fn live(dir: &std::path::Path, key: &SigningKey) -> Result<Arc<ReloadableAuthent
         "issuers": [{"url": "https://issuer.example", "jwksFile": at("keys.json")}],
     });
     std::fs::write(at("navicert.yaml"), navicert_config.to_string())?;
+    Ok(())
+}
+
+fn live(dir: &Path, key: &SigningKey) -> Result<Arc<ReloadableAuthenticator>, Fault> {
+    write_configuration(dir, key)?;
+    let at = |name: &str| dir.join(name);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let around = JwksContext {
         fetch: Arc::new(NoFetch),

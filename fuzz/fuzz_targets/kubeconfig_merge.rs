@@ -16,9 +16,9 @@ fuzz_target!(|parts: (Vec<u8>, Vec<u8>)| {
         MemoryFileSystem::new(root, paths.iter().cloned().zip([parts.0, parts.1]).collect::<Vec<_>>());
     let loaded = match load(&KubeconfigSources::list(paths), root, &files) {
         Ok(loaded) => loaded,
-        Err(errors) => {
-            assert!(!errors.is_empty());
-            errors.iter().for_each(|error| drop((error.to_string(), format!("{error:?}"))));
+        Err(failed) => {
+            assert!(!failed.errors.is_empty());
+            failed.errors.iter().for_each(|error| drop((error.to_string(), format!("{error:?}"))));
             return;
         }
     };

@@ -52,7 +52,7 @@ impl Decode for Everything {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    for mode in [DecodeMode::Strict, DecodeMode::Lenient] {
+    for mode in [DecodeMode::Strict, DecodeMode::Lenient, DecodeMode::LenientJson] {
         for syntax in [Syntax::Yaml, Syntax::JsonOrYaml, Syntax::Json] {
             // Without defaults few inputs would get past the version.
             let versions: Versions<Everything> = Versions {

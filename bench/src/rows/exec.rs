@@ -2,14 +2,14 @@
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use navicert_client::ClientContext;
 use navicert_client::credential::{CredentialSource, RequestOrigin};
-use navicert_client::exec::{Authenticator, AuthenticatorRegistry, ExecSettings, Plugin, Surroundings};
-use navicert_client::kubeconfig::{Effective, OsFileSystem};
+use navicert_client::exec::{Authenticator, AuthenticatorRegistry, ExecSettings};
 use navicert_client::transport::attach_cached;
 use navicert_plugin::Environment;
-use navicert_types::kubeconfig::{AuthInfo, Cluster, ExecConfig};
 
 use super::{Row, race_plugin};
+use crate::client::plugin_config;
 use crate::plugin::bare::BareProgram;
 use crate::race::{Contestant, Fault};
 
@@ -25,7 +25,7 @@ fn run() -> Result<Contestant, Fault> {
     }))
 }
 
-/// The same program started and read without anything around it.
+/// The same program started and read without anything else.
 fn spawn() -> Result<Contestant, Fault> {
     let variables = environment().into_iter().map(|(name, value)| format!("{name}={value}")).collect();
     let program = BareProgram::new(&race_plugin()?.to_string_lossy(), variables)?;
@@ -48,27 +48,12 @@ fn cached() -> Result<Contestant, Fault> {
 }
 
 fn authenticator() -> Result<Authenticator, Fault> {
-    let exec = ExecConfig {
-        command: race_plugin()?.to_string_lossy().into_owned(),
-        api_version: "client.authentication.k8s.io/v1".into(),
-        interactive_mode: "Never".into(),
-        ..ExecConfig::default()
-    };
-    let effective = Effective {
-        context: None,
-        context_exists: false,
-        namespace: String::new(),
-        cluster_name: String::new(),
-        cluster_exists: true,
-        cluster: Cluster { server: "https://server.invalid".into(), ..Cluster::default() },
-        user_name: String::new(),
-        user_exists: true,
-        user: AuthInfo { exec: Some(exec), ..AuthInfo::default() },
-    };
-    let plugin = Plugin::from_effective(&effective, &OsFileSystem)?.ok_or("a plugin is configured")?;
+    let config = plugin_config(&race_plugin()?, "https://server.invalid")?;
+    let plugin = config.exec_plugin().ok_or("a plugin is configured")?.clone();
     let environment: Environment = environment().into_iter().collect();
-    let around = Surroundings { registry: AuthenticatorRegistry::new(), ..Surroundings::new(environment) };
-    Ok(Authenticator::new(plugin, ExecSettings::default(), around))
+    let client_context =
+        ClientContext { registry: AuthenticatorRegistry::new(), ..ClientContext::new(environment) };
+    Ok(Authenticator::new(plugin, ExecSettings::default(), client_context))
 }
 
 /// The plugin inherits the environment of this process, as in the Go benchmark.

@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use navicert_client::kubeconfig::{KubeconfigSources, OsFileSystem, Overrides, select};
+use navicert_client::ConfigOptions;
+use navicert_plugin::Environment;
 
 use super::Row;
 use crate::client::a_thousand_contexts;
@@ -12,12 +13,15 @@ pub(super) const ROWS: [Row; 1] = [("kubeconfig-load", load)];
 
 fn load() -> Result<Contestant, Fault> {
     let dir = tempfile::tempdir()?;
-    let sources = KubeconfigSources::Explicit(dir.path().join("config"));
-    fs::write(dir.path().join("config"), a_thousand_contexts()?)?;
+    let path = dir.path().join("config");
+    fs::write(&path, a_thousand_contexts()?)?;
+    let options = ConfigOptions::new(Environment::empty(), dir.path()).kubeconfig(&path);
     Ok(Box::new(move || {
-        let (_, effective) = select(&sources, &Overrides::default(), dir.path(), &OsFileSystem)?;
-        let is_right = effective.cluster.server == "https://server-500.example:6443"
-            && !effective.user.client_certificate_data.is_empty();
-        if is_right { Ok(()) } else { Err(effective.cluster.server.into()) }
+        let _dir = &dir;
+        let report = options.report(&options.load()?);
+        let server = report.server().unwrap_or_default();
+        let is_right =
+            server == "https://server-500.example:6443" && report.credential_kinds().contains(&"cert");
+        if is_right { Ok(()) } else { Err(server.into()) }
     }))
 }
