@@ -203,11 +203,19 @@ fn job_control_stops_and_continues_the_command() {
     let navicert = env!("CARGO_BIN_EXE_navicert");
     let shell = terminal(&setup);
     wait::blocking(shell.wait_for_output("[2]"));
-    let script = format!("echo rea\\dy; read line; {} get --raw /version", kubectl().display());
+    let label = format!("job-control-{}", std::process::id());
+    let script = format!("echo rea\\dy; read line; {} get --raw /version # {label}", kubectl().display());
     shell.type_in(&format!("{navicert} run -- sh -c '{script}'\n"));
     wait::blocking(shell.wait_for_output("ready"));
     shell.type_in("\u{1a}");
     wait::blocking(shell.wait_for_output("Stopped"));
+    // The shell knows that navicert has stopped. The command gets the same signal, but until it is scheduled its `read` still
+    // takes what is typed.
+    wait_until(|| {
+        let job: Vec<u32> =
+            processes().filter(|(_, line)| line.contains(&label)).map(|(pid, _)| pid).collect();
+        job.len() >= 2 && job.into_iter().all(is_stopped)
+    });
     // Not before the prompt: the shell discards what was typed before it has set up the terminal.
     wait::blocking(shell.wait_for_output("[3]"));
     shell.type_in("echo still-a-shell-$((1+1)); fg\n");
@@ -241,6 +249,12 @@ fn wait_until(is_so: impl Fn() -> bool) {
 fn is_waiting_for(dir: &std::path::Path) -> bool {
     let wanted = dir.to_str().unwrap();
     processes().any(|(_, command)| command.contains("gateway-guard") && command.contains(wanted))
+}
+
+/// Whether a signal has stopped this process.
+fn is_stopped(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    status.lines().any(|line| line.starts_with("State:\tT"))
 }
 
 fn processes() -> impl Iterator<Item = (u32, String)> {
