@@ -1,7 +1,8 @@
 //! `navicert serve proxy` against Debian's nginx as a plain reverse proxy (TLS in, TLS to the API server over connections that
 //! are kept, two workers), without authentication; against itself without confinement; a watch against a bare copy loop; and what a
-//! thousand watches weigh.
+//! thousand watches and ten thousand idle connections weigh.
 
+mod idle_connections;
 mod watching;
 
 use std::fs;
@@ -38,6 +39,7 @@ pub(crate) fn races() -> Vec<Race> {
     let latency = "proxy: what it adds to a GET's median latency / what nginx adds";
     let event = "proxy: median delay of a watch's event / a bare copy loop";
     let weight = "proxy: memory with 1000 idle watches / 64 MiB";
+    let idle = "proxy: memory with 10000 idle connections / 200 MiB";
     let setup = Shared::new(Setup::new);
     let against_nginx = |what, limit, contest: fn(&Rc<Setup>) -> Contest| {
         let setup = setup.clone();
@@ -75,6 +77,9 @@ pub(crate) fn races() -> Vec<Race> {
         Race::new(weight, 1.0, || Ok(Contest::sizes(watching::weight, || Ok(64 << 20))))
             .needs(&[Need::Built("navicert")])
             .with_few_rounds(),
+        Race::new(idle, 1.0, || Ok(Contest::sizes(idle_connections::weight, || Ok(200 << 20))))
+            .needs(&[Need::Built("navicert")])
+            .with_few_rounds(),
     ]
 }
 
@@ -83,8 +88,7 @@ fn alone(settings: &str) -> Result<(Front, Load, Upstream), Fault> {
     let ca = Ca::new("proxy bench");
     let upstream = Upstream::start(&ca)?;
     let front = Front::start_with(&ca, &upstream.url(), settings)?;
-    let authorization = format!("authorization: Bearer {}\r\n", front.token);
-    let load = Load::secured(front.address, &ca, &authorization, CONNECTIONS)?;
+    let load = Load::secured(front.address, &ca, &front.authorization(), CONNECTIONS)?;
     Ok((front, load, upstream))
 }
 
@@ -112,7 +116,7 @@ impl Setup {
         let ca = Ca::new("proxy bench");
         let upstream = Upstream::start(&ca)?;
         let front = Front::start(&ca, &upstream.url())?;
-        let authorization = format!("authorization: Bearer {}\r\n", front.token);
+        let authorization = front.authorization();
         let ours = Load::secured(front.address, &ca, &authorization, CONNECTIONS)?;
         let (nginx, address) = nginx(front.folder.path(), &upstream.url())?;
         let through_nginx = Load::secured(address, &ca, &authorization, CONNECTIONS)?;
@@ -146,6 +150,11 @@ struct Front {
 }
 
 impl Front {
+    /// The header line that its requests need.
+    fn authorization(&self) -> String {
+        format!("authorization: Bearer {}\r\n", self.token)
+    }
+
     fn start(ca: &Ca, upstream: &str) -> Result<Self, Fault> {
         Front::start_with(ca, upstream, "")
     }

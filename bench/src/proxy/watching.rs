@@ -1,12 +1,12 @@
 //! Watches: how long an event takes through the proxy and through a loop that only copies, and what many of them weigh.
 
-use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use navicert_testkit::process::Process;
 use navicert_testkit::{ApiServer, Ca, Identity, Watch, wait};
 use navicert_types::{Clock, SystemClock};
 use rustls::pki_types::ServerName;
@@ -200,8 +200,5 @@ pub(super) fn weight() -> Result<u64, Fault> {
         }
     }
     thread::park_timeout(Duration::from_millis(200)); // what the last event took is given back
-    let status = fs::read_to_string(format!("/proc/{}/status", front.program.pid()))?;
-    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
-    let kibibytes: u64 = resident.trim().trim_end_matches(" kB").parse()?;
-    Ok(kibibytes << 10)
+    Ok(Process(front.program.pid()).resident()? << 10)
 }
