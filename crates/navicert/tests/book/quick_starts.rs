@@ -34,7 +34,7 @@ const PAGES: [Page; 10] = [
     Page { path: "docs/quickstart/rust.md", context: || None },
 ];
 
-/// Runs with a control plane in interop_recipes.rs.
+/// Runs with a control plane in recipes.rs.
 const WITH_CONTROL_PLANE: &str = "docs/recipes/helm.md";
 
 /// The pages whose console blocks run.
