@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use navicert_plugin::private_socket::check_peer;
+use navicert_io::private_socket::check_peer;
 use zeroize::Zeroizing;
 
 /// Read timeout for a reply; longer than the one-minute limit of a plugin run.

@@ -14,7 +14,7 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use navicert_client::wake_gate::PollGate;
+use navicert_io::wake_gate::PollGate;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::unfinished_head::UnfinishedHead;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use navicert_plugin::private_socket::check_peer;
+use navicert_io::private_socket::check_peer;
 use navicert_types::external_signer::v1;
 
 use super::exec::show_prompt;

@@ -22,7 +22,7 @@ const SHARED_MEMORY: &str = "/dev/shm";
 /// first one, and look for files of other programs in all of them: one of two programs may lack the variable.
 ///
 /// ```
-/// use navicert_plugin::RuntimeDirectory;
+/// use navicert_io::runtime_directory::RuntimeDirectory;
 ///
 /// let directory = RuntimeDirectory::locate(&|_| None);
 /// assert!(directory.file("signer.sock").is_some_and(|path| path.is_absolute()));
