@@ -235,19 +235,6 @@ impl SocketFile {
     }
 }
 
-/// Disables core dumps and ptrace access, since the process's memory holds passwords.
-///
-/// # Errors
-/// The operating system rejects the setting.
-// I266
-pub fn forbid_core_dumps() -> io::Result<()> {
-    use rustix::process::{Resource, Rlimit, setrlimit};
-    setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
-    #[cfg(target_os = "linux")]
-    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use navicert_plugin::{Environment, Script, ScriptedRunner};

@@ -8,6 +8,7 @@
 )]
 //! - [`private_socket`] and [`runtime_directory`]: how a user's long-running programs and their clients find each other
 //!   on Unix sockets, and check that both are the same user.
+//! - [`process_memory`] keeps secrets out of core dumps and away from other processes.
 
 #[cfg(feature = "stream")]
 pub mod coalescing;
@@ -15,6 +16,8 @@ pub mod coalescing;
 pub mod forward;
 #[cfg(unix)]
 pub mod private_socket;
+#[cfg(unix)]
+pub mod process_memory;
 pub mod repoll;
 #[cfg(unix)]
 pub mod runtime_directory;

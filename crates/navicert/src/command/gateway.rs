@@ -6,6 +6,7 @@ use std::sync::Arc;
 use navicert_client::exec::interactive::{ProcessTerminal, Terminal};
 use navicert_client::transport::{Transport, TransportError};
 use navicert_client::{Client, Config};
+use navicert_io::process_memory::hide_memory;
 use navicert_io::runtime_directory::RuntimeDirectory;
 use navicert_plugin::{ProcessRunner, RepeatedStderrFilter, foreground};
 use navicert_server::gateway::child_kubeconfig::{self, ContextNames};
@@ -79,7 +80,7 @@ impl Access {
         environment: &Environment,
         output: &mut Output,
     ) -> Result<Self, Failure> {
-        if let Err(error) = gateway::hide_memory() {
+        if let Err(error) = hide_memory() {
             output.warning(&format!(
                 "failed to protect this process's memory from other processes of this user: {error}"
             ));
