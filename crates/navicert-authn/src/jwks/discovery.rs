@@ -4,8 +4,9 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use navicert_go::json::{Kind, Raw};
+
 use crate::config::{CompiledIssuer, go_url};
-use crate::json::{Kind, Raw};
 use crate::jwks::fetch::{Fetch, FetchError, FetchRequest};
 use crate::jwt::registered_claim::go_name_matches;
 use crate::profile::{AuthnProfile, Hardening};

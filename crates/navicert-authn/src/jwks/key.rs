@@ -12,11 +12,11 @@ use aws_lc_rs::signature::{
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use navicert_go::json::{Kind, Raw};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
 use x509_parser::public_key::PublicKey;
 
-use crate::json::{Kind, Raw};
 use crate::jwt::JwsAlgorithm;
 
 /// A public key of an issuer.

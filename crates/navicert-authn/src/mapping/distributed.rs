@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use navicert_cel::{ClaimError, ClaimSet, EvalErrorKind};
+use navicert_go::json::{Kind, Raw};
 use navicert_types::{Secret, Timestamp};
 use tokio::sync::Notify;
 
 use crate::config::{AttributeMapping, CompiledAuthenticator, CompiledIssuer, go_url};
-use crate::json::{Kind, Raw};
 use crate::jwks::{FetchRequest, JwksContext, JwksRefresher, KeySource, RefreshReason, RefreshResult};
 use crate::jwt::VerifiedClaims;
 use crate::jwt::claims::UnverifiedClaims;

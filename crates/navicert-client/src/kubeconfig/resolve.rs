@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use navicert_types::Secret;
 use navicert_types::kubeconfig::{AuthInfo, Cluster};
 
-use super::address::Address;
+use super::Address;
 use super::merge::MergedKubeconfig;
 use super::validate::ValidationError;
 
@@ -212,7 +212,7 @@ impl Effective {
         match Address::parse_without_fragment(server) {
             Ok(address) if !address.host.is_empty() && address.path.len() > 1 => {
                 let user_info = address.user_info.map(|user| format!("{user}@")).unwrap_or_default();
-                let path = super::address::escaped_path(address.path);
+                let path = navicert_go::url::escaped_path(address.path);
                 format!("{}://{user_info}{}{path}", address.scheme, address.host)
             }
             _ => server.clone(),

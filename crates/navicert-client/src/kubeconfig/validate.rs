@@ -7,7 +7,7 @@ use std::path::Path;
 
 use navicert_types::kubeconfig::{AuthInfo, Cluster, ExecConfig};
 
-use super::address::Address;
+use super::Address;
 use super::file_system::FileSystem;
 use super::resolve::Effective;
 

@@ -108,7 +108,7 @@ impl<'a> Address<'a> {
 }
 
 /// A path as Go prints it: unchanged if it is a valid encoding, otherwise decoded and escaped again.
-pub(super) fn escaped_path(path: &str) -> String {
+pub fn escaped_path(path: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~$&+,/:;=@".contains(&byte);
     let may_occur = |byte: u8| is_plain(byte) || b"!'()*[]%".contains(&byte);
     if path.bytes().all(may_occur) {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// What `+` means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Plus {
+pub enum Plus {
     /// Itself, as in a path.
     Literal,
     /// A space, as in a query.
@@ -12,7 +12,7 @@ pub(super) enum Plus {
 }
 
 /// The decoded bytes; `None` if `%` is not followed by two hexadecimal digits.
-pub(super) fn decode(text: &str, plus: Plus) -> Option<Cow<'_, [u8]>> {
+pub fn decode(text: &str, plus: Plus) -> Option<Cow<'_, [u8]>> {
     let is_special = |byte: u8| byte == b'%' || byte == b'+' && plus == Plus::Space;
     if !text.bytes().any(is_special) {
         return Some(Cow::Borrowed(text.as_bytes()));
