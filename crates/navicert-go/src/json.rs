@@ -7,6 +7,7 @@
 //! of an allocation per node. Here nothing is allocated for a text without escapes.
 
 mod number;
+mod string;
 mod syntax_error;
 mod validate;
 
@@ -14,6 +15,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 pub use number::{number_length, plain_digits};
+use string::unquoted;
+pub use string::{decode_escape, push_lossy, write_string, write_string_escaping};
 pub use syntax_error::syntax_error;
 use validate::{Member, after_plain, validate};
 
@@ -344,69 +347,6 @@ fn end_of_value(text: &[u8], start: usize) -> usize {
         }
     }
     text.len()
-}
-
-/// The unescaped string; `None` if it is not a string.
-fn unquoted(bytes: &[u8]) -> Option<Cow<'_, str>> {
-    let inner = bytes.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
-    match std::str::from_utf8(inner) {
-        Ok(plain) if !inner.contains(&b'\\') => Some(Cow::Borrowed(plain)),
-        _ => Some(Cow::Owned(unquote(inner))),
-    }
-}
-
-fn unquote(inner: &[u8]) -> String {
-    let mut out = String::with_capacity(inner.len());
-    let mut rest = inner;
-    while let Some(stop) = rest.iter().position(|byte| *byte == b'\\') {
-        let (plain, escape) = rest.split_at(stop);
-        push_lossy(&mut out, plain);
-        rest = push_escape(&mut out, escape.get(1..).unwrap_or_default());
-    }
-    push_lossy(&mut out, rest);
-    out
-}
-
-/// Every byte that is not part of a character becomes one U+FFFD, as in Go.
-fn push_lossy(out: &mut String, bytes: &[u8]) {
-    for chunk in bytes.utf8_chunks() {
-        out.push_str(chunk.valid());
-        out.extend(chunk.invalid().iter().map(|_| '\u{fffd}'));
-    }
-}
-
-/// Decodes one escape after the backslash; returns the rest.
-fn push_escape<'t>(out: &mut String, text: &'t [u8]) -> &'t [u8] {
-    let [symbol, rest @ ..] = text else { return &[] };
-    match symbol {
-        b'b' => out.push('\u{8}'),
-        b'f' => out.push('\u{c}'),
-        b'n' => out.push('\n'),
-        b'r' => out.push('\r'),
-        b't' => out.push('\t'),
-        b'u' => {
-            let Some((first, rest)) = unit(rest) else { return &[] };
-            if let 0xd800..=0xdbff = first
-                && let Some((second @ 0xdc00..=0xdfff, after)) = rest.strip_prefix(b"\\u").and_then(unit)
-            {
-                let code = 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
-                out.push(char::from_u32(code).unwrap_or('\u{fffd}'));
-                return after;
-            }
-            out.push(char::from_u32(first).unwrap_or('\u{fffd}'));
-            return rest;
-        }
-        other => out.push(char::from(*other)),
-    }
-    rest
-}
-
-/// Four hexadecimal digits.
-fn unit(text: &[u8]) -> Option<(u32, &[u8])> {
-    let (digits, rest) = text.split_at_checked(4)?;
-    let digits =
-        std::str::from_utf8(digits).ok().filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))?;
-    Some((u32::from_str_radix(digits, 16).ok()?, rest))
 }
 
 #[cfg(test)]

@@ -29,7 +29,6 @@ pub use load::{
 };
 pub use locate::KubeconfigSources;
 pub use merge::{EntryKind, EntryOrigin, MergedKubeconfig};
-pub use navicert_go::url::{Address, AddressError};
 pub use paths::clean as clean_path;
 pub(crate) use resolve::Effective;
 pub use resolve::Overrides;

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::number::number_length;
-use super::{JsonError, MAX_DEPTH, unit};
+use super::string::unit;
+use super::{JsonError, MAX_DEPTH};
 
 /// A member of the outermost object: the ranges of its name and value, and whether both are free of escapes.
 pub(super) struct Member {
