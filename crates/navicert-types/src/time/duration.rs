@@ -27,19 +27,9 @@ impl Duration {
     /// Zero.
     pub const ZERO: Duration = Duration(0);
 
-    /// A duration of this many nanoseconds.
-    pub const fn from_nanoseconds(nanoseconds: i64) -> Self {
-        Duration(nanoseconds)
-    }
-
     /// The length in nanoseconds.
     pub const fn nanoseconds(self) -> i64 {
         self.0
-    }
-
-    /// Whether it is less than zero.
-    pub const fn is_negative(self) -> bool {
-        self.0 < 0
     }
 
     /// The standard library's duration; `None` if negative.
