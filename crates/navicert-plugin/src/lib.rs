@@ -15,26 +15,26 @@
 //! Time comes from a [`Clock`](navicert_types::Clock), the environment from an [`Environment`]: nothing here reads
 //! them from the process.
 
-pub mod backoff;
+mod backoff;
 pub mod command;
-pub mod completion;
-pub mod error;
-pub mod expiring_cache;
+mod completion;
+mod error;
+mod expiring_cache;
 pub mod foreground;
-pub mod policy;
-pub mod process;
-pub mod repeated_stderr;
+mod policy;
+mod process;
+mod repeated_stderr;
 pub mod resolve;
-pub mod runner;
-pub mod session;
-pub mod single_flight;
-pub mod terminal;
+mod runner;
+mod session;
+mod single_flight;
+mod terminal;
 mod workers;
 
 #[cfg(any(test, feature = "test-util"))]
 pub mod contract;
 #[cfg(any(test, feature = "test-util"))]
-pub mod scripted;
+mod scripted;
 
 #[cfg(unix)]
 mod unix;
