@@ -6,7 +6,6 @@ mod certificates;
 mod compile;
 mod email_rule;
 mod extra_key;
-pub(crate) mod go_url;
 pub mod lint;
 mod load;
 pub mod migrate;

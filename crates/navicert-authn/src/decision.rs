@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use navicert_go::json::Raw;
+
 use crate::authenticator::Authenticator;
-use crate::json::Raw;
 use crate::jwt::VerifiedClaims;
 use crate::jwt::claims::OwnedSubject;
 use crate::model::outcome::AuthnOutcome;

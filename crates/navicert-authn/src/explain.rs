@@ -1,6 +1,5 @@
 //! Explains why a token is accepted or rejected, step by step: runs the authenticator with an observer that records every step.
 
-pub(crate) mod go;
 mod hints;
 mod key_errors;
 mod log;

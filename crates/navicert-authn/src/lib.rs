@@ -20,7 +20,6 @@ mod decision;
 mod decision_flights;
 pub mod explain;
 mod issuers;
-mod json;
 pub mod jwks;
 pub mod jwt;
 mod mapping;

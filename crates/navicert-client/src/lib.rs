@@ -25,7 +25,6 @@
 //! ```
 
 mod client;
-pub mod coalescing;
 pub mod config;
 mod context;
 pub mod credential;
@@ -36,9 +35,7 @@ pub mod in_cluster;
 pub mod kubeconfig;
 pub mod kuberc;
 pub mod metrics;
-pub mod repoll;
 pub mod transport;
-pub mod wake_gate;
 pub mod whoami;
 
 pub use client::{Client, ClientBuilder};

@@ -338,15 +338,18 @@ impl ConfigStage {
     }
 }
 
+/// Writes file, line, column and field path, as far as they are known.
+fn write_location(f: &mut fmt::Formatter<'_>, file: &Path, span: Option<Span>, path: &str) -> fmt::Result {
+    write!(f, "{}", file.display())?;
+    if let Some(span) = span {
+        write!(f, ":{}:{}", span.line, span.column)?;
+    }
+    if path.is_empty() { Ok(()) } else { write!(f, ": {path}") }
+}
+
 impl fmt::Display for ConfigProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.file.display())?;
-        if let Some(span) = self.span {
-            write!(f, ":{}:{}", span.line, span.column)?;
-        }
-        if !self.path.is_empty() {
-            write!(f, ": {}", self.path)?;
-        }
+        write_location(f, &self.file, self.span, &self.path)?;
         write!(f, ": {}", self.message)?;
         self.hint.as_ref().map_or(Ok(()), |hint| write!(f, "; {hint}"))
     }

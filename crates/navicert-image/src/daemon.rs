@@ -2,15 +2,14 @@
 //! socket with mode 0600.
 // I240, I254
 
-use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use navicert_io::private_socket::{BindError, PathProblem, PrivateListener, SocketFile};
 use navicert_types::{Clock, error_chain};
 use thiserror::Error;
 
@@ -54,8 +53,7 @@ pub enum DaemonError {
 /// A bound daemon; [`Daemon::run`] serves requests.
 #[derive(Debug)]
 pub struct Daemon {
-    listener: UnixListener,
-    socket_file: SocketFile,
+    listener: PrivateListener,
     service: Arc<DaemonService>,
 }
 
@@ -147,33 +145,21 @@ impl Daemon {
     /// [`DaemonError`].
     pub fn bind(path: &Path, service: DaemonService) -> Result<Self, DaemonError> {
         let failed = |source| DaemonError::Listen { path: path.to_owned(), source };
-        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
-        let owner = fs::metadata(dir).map_err(failed)?;
-        if owner.uid() != rustix::process::geteuid().as_raw() || owner.mode() & 0o077 != 0 {
-            return Err(DaemonError::NotPrivate(dir.to_owned()));
-        }
-        if UnixStream::connect(path).is_ok() {
-            return Err(DaemonError::AlreadyRunning(path.to_owned()));
-        }
-        // Bind under a temporary name, set the mode, then rename, so that the socket is never accessible to others.
-        let fresh = path.with_extension(format!("{}.new", std::process::id()));
-        let _ = fs::remove_file(&fresh);
-        let listener = UnixListener::bind(&fresh).map_err(failed)?;
-        let placed = fs::set_permissions(&fresh, fs::Permissions::from_mode(0o600))
-            .and_then(|()| fs::rename(&fresh, path));
-        if let Err(source) = placed {
-            let _ = fs::remove_file(&fresh);
-            return Err(failed(source));
-        }
-        let found = fs::symlink_metadata(path).map_err(failed)?;
-        let socket_file = SocketFile { path: path.to_owned(), identity: (found.dev(), found.ino()) };
-        Ok(Daemon { listener, socket_file, service: Arc::new(service) })
+        let listener = PrivateListener::bind(path).map_err(|error| match error {
+            BindError::AlreadyListening => DaemonError::AlreadyRunning(path.to_owned()),
+            BindError::Path(PathProblem::SharedDirectory) => {
+                let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+                DaemonError::NotPrivate(directory.unwrap_or(Path::new(".")).to_owned())
+            }
+            BindError::Io(source) => failed(source),
+            other => failed(io::Error::other(other)),
+        })?;
+        Ok(Daemon { listener, service: Arc::new(service) })
     }
 
     /// The socket file, for signal handlers that remove it.
     pub fn socket_file(&self) -> SocketFile {
-        self.socket_file.clone()
+        self.listener.file().clone()
     }
 
     /// Serves requests until the process ends.
@@ -197,9 +183,9 @@ impl Daemon {
     }
 
     fn serve(&self) {
-        for stream in self.listener.incoming() {
-            // Errors of one client (disconnected, wrong user) do not affect others.
-            let _ = stream.and_then(|stream| serve_one(&self.service, &stream));
+        loop {
+            // Errors of one client, such as a closed connection, do not affect others.
+            let _ = self.listener.accept().and_then(|stream| serve_one(&self.service, &stream));
         }
     }
 }
@@ -211,45 +197,11 @@ fn serve_one(service: &DaemonService, stream: &UnixStream) -> io::Result<()> {
     service.answer(verb, &text).send(stream)
 }
 
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        self.socket_file.remove();
-    }
-}
-
-/// A daemon's socket file.
-#[derive(Clone, Debug)]
-pub struct SocketFile {
-    path: PathBuf,
-    /// Device and inode of the file.
-    identity: (u64, u64),
-}
-
-impl SocketFile {
-    /// Removes the socket, unless another daemon has replaced it.
-    pub fn remove(&self) {
-        let found = fs::symlink_metadata(&self.path);
-        if found.is_ok_and(|found| (found.dev(), found.ino()) == self.identity) {
-            let _ = fs::remove_file(&self.path);
-        }
-    }
-}
-
-/// Disables core dumps and ptrace access, since the process's memory holds passwords.
-///
-/// # Errors
-/// The operating system rejects the setting.
-// I266
-pub fn forbid_core_dumps() -> io::Result<()> {
-    use rustix::process::{Resource, Rlimit, setrlimit};
-    setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
-    #[cfg(target_os = "linux")]
-    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+
     use navicert_plugin::{Environment, Script, ScriptedRunner};
     use navicert_types::clock::ManualClock;
 

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
-use navicert_plugin::RuntimeDirectory;
+use navicert_io::runtime_directory::RuntimeDirectory;
 
 use crate::docker_helper::{ScopeError, Scopes, parse_mirrors, parse_scopes};
 

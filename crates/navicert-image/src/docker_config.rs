@@ -2,9 +2,8 @@
 // I143–I146
 
 use base64::Engine as _;
-use base64::alphabet;
-use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use indexmap::IndexMap;
+use navicert_go::base64::{RAW_STANDARD, STANDARD, without_line_breaks};
 use navicert_types::tree::{Mapping, Node, Syntax, Value, parse};
 use navicert_types::{Diagnostic, Secret};
 use thiserror::Error;
@@ -145,12 +144,9 @@ fn read_entry(node: &Node, path: &str) -> Result<RegistryCredential, DockerConfi
 // I145
 fn decode_base64(text: &str) -> Option<Zeroizing<String>> {
     let padded = text.trim().ends_with('=');
-    let padding = if padded { DecodePaddingMode::RequireCanonical } else { DecodePaddingMode::RequireNone };
-    let config =
-        GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true).with_decode_padding_mode(padding);
-    let packed: Zeroizing<Vec<u8>> =
-        Zeroizing::new(text.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect());
-    let decoded = Zeroizing::new(GeneralPurpose::new(&alphabet::STANDARD, config).decode(&*packed).ok()?);
+    let engine = if padded { STANDARD } else { RAW_STANDARD };
+    let packed = Zeroizing::new(without_line_breaks(text.as_bytes()));
+    let decoded = Zeroizing::new(engine.decode(&*packed).ok()?);
     Some(Zeroizing::new(String::from_utf8_lossy(&decoded).into_owned()))
 }
 

@@ -116,11 +116,6 @@ impl ProviderError {
             _ => "",
         }
     }
-
-    /// Whether a policy denied the run.
-    pub fn is_denied_by_policy(&self) -> bool {
-        matches!(self, ProviderError::Permit { source, .. } if matches!(**source, PermitError::Denied(_)))
-    }
 }
 
 /// Why providers failed to start.

@@ -1,6 +1,7 @@
 //! Writes JSON byte for byte like Go's encoder, so that requests and hashes equal the kubelet's.
 // I90, I141
 
+use navicert_go::json::write_string;
 use zeroize::Zeroizing;
 
 /// A JSON object written member by member, in the given order.
@@ -15,7 +16,7 @@ impl Object {
     /// Adds a string member.
     pub(crate) fn text(mut self, name: &str, value: &str) -> Self {
         self.name(name);
-        push_string(&mut self.0, value);
+        write_string(&mut self.0, value);
         self
     }
 
@@ -42,33 +43,9 @@ impl Object {
         if self.0.len() > 1 {
             self.0.push(',');
         }
-        push_string(&mut self.0, name);
+        write_string(&mut self.0, name);
         self.0.push(':');
     }
-}
-
-fn push_string(out: &mut String, text: &str) {
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\0'..='\u{1f}' | '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
-                let code = u32::from(c);
-                out.push_str("\\u");
-                for shift in [12, 8, 4, 0] {
-                    out.push(char::from_digit(code >> shift & 0xf, 16).unwrap_or('0'));
-                }
-            }
-            _ => out.push(c),
-        }
-    }
-    out.push('"');
 }
 
 #[cfg(test)]

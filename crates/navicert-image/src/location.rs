@@ -6,9 +6,9 @@
 // I61–I70
 
 use std::borrow::Cow;
-use std::net::Ipv6Addr;
 use std::ops::Range;
 
+use navicert_go::url::{self, UrlError, UrlPart};
 use thiserror::Error;
 
 /// Host, port and path of a reference.
@@ -57,6 +57,20 @@ pub enum LocationError {
     HostCharacter(char),
 }
 
+impl From<UrlError> for LocationError {
+    fn from(error: UrlError) -> Self {
+        match error {
+            UrlError::Escape(text) => LocationError::Escape(text),
+            UrlError::Ipv6(text) => LocationError::Ipv6(text),
+            UrlError::Port(text) => LocationError::Port(text),
+            UrlError::HostCharacter(character) => LocationError::HostCharacter(character),
+            UrlError::MisplacedBracket | UrlError::MissingBracket => LocationError::Bracket,
+            UrlError::ControlCharacter => LocationError::ControlCharacter,
+            _ => LocationError::UserInfo,
+        }
+    }
+}
+
 impl<'a> Location<'a> {
     /// Parses a text without a scheme.
     ///
@@ -80,16 +94,9 @@ impl<'a> Location<'a> {
             Some(slash) => text.split_at_checked(slash).unwrap_or((text, b"")),
             None => (text, &b""[..]),
         };
-        let host_text = match authority.iter().rposition(|&byte| byte == b'@') {
-            Some(at) => {
-                check_user_info(authority.get(..at).unwrap_or_default())?;
-                authority.get(at + 1..).unwrap_or_default()
-            }
-            None => authority,
-        };
-        let authority = host_and_port(host_text)?;
-        let path = unescape(path, Escapes::Any)?;
-        unescape(fragment, Escapes::Any)?;
+        let authority = url::authority("https", authority)?;
+        let path = url::unescape(path, UrlPart::Other)?;
+        url::unescape(fragment, UrlPart::Other)?;
         let (host, port) = split_port(&authority);
         Ok(Location { authority, host, port, path })
     }
@@ -133,53 +140,6 @@ fn cut(text: &[u8], at: u8) -> (&[u8], &[u8]) {
     }
 }
 
-fn check_user_info(text: &[u8]) -> Result<(), LocationError> {
-    let legal = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._:~!$&'()*+,;=%@".contains(byte);
-    if !text.iter().all(legal) {
-        return Err(LocationError::UserInfo);
-    }
-    unescape(text, Escapes::Any).map(drop).map_err(|_| LocationError::UserInfo)
-}
-
-/// The host with its port, escapes decoded, brackets kept.
-// I65, I66
-fn host_and_port(text: &[u8]) -> Result<Cow<'_, [u8]>, LocationError> {
-    match text.iter().rposition(|&byte| byte == b'[') {
-        Some(0) => ip_literal(text),
-        Some(_) => Err(LocationError::Bracket),
-        None => {
-            if let Some(colon) = text.iter().position(|&byte| byte == b':') {
-                check_port(text.get(colon..).unwrap_or_default())?;
-            }
-            unescape(text, Escapes::Host)
-        }
-    }
-}
-
-fn ip_literal(text: &[u8]) -> Result<Cow<'_, [u8]>, LocationError> {
-    let close = text.iter().rposition(|&byte| byte == b']').ok_or(LocationError::Bracket)?;
-    let port = text.get(close + 1..).unwrap_or_default();
-    check_port(port)?;
-    let inside = text.get(1..close).unwrap_or_default();
-    let zone_at = inside.windows(3).position(|three| three == b"%25").unwrap_or(inside.len());
-    let (address, zone) = inside.split_at_checked(zone_at).unwrap_or((inside, b""));
-    let (address, zone) = (unescape(address, Escapes::Host)?, unescape(zone, Escapes::Zone)?);
-    let is_address = str::from_utf8(&address).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok());
-    // The decoded zone starts with the percent sign and must have a name after it.
-    if !is_address || zone.len() == 1 {
-        return Err(LocationError::Ipv6(String::from_utf8_lossy(inside).into_owned()));
-    }
-    Ok(Cow::Owned([b"[", &*address, &*zone, b"]", port].concat()))
-}
-
-fn check_port(text: &[u8]) -> Result<(), LocationError> {
-    match text.split_first() {
-        None => Ok(()),
-        Some((b':', digits)) if digits.iter().all(u8::is_ascii_digit) => Ok(()),
-        Some(_) => Err(LocationError::Port(String::from_utf8_lossy(text).into_owned())),
-    }
-}
-
 /// Splits off the port like Go's `net.SplitHostPort`; a text that Go rejects is treated as a host without a port.
 // I69
 fn split_port(authority: &[u8]) -> (Range<usize>, Range<usize>) {
@@ -193,66 +153,6 @@ fn split_port(authority: &[u8]) -> (Range<usize>, Range<usize>) {
     }
     let before = authority.get(..colon).unwrap_or_default();
     if before.iter().any(|byte| b":]".contains(byte)) { whole } else { (0..colon, port) }
-}
-
-/// Which bytes are allowed, unescaped and escaped.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Escapes {
-    /// Path, fragment, user info: every well-formed escape and every unescaped byte.
-    Any,
-    /// Host: escapes of bytes from 0x80 up, and `%25`.
-    Host,
-    /// IPv6 zone: escapes of host bytes, of a space, and `%25`.
-    Zone,
-}
-
-impl Escapes {
-    fn is_allowed_unescaped(self, byte: u8) -> bool {
-        self == Escapes::Any || is_host_byte(byte)
-    }
-
-    fn is_allowed_escaped(self, byte: u8) -> bool {
-        match self {
-            Escapes::Any => true,
-            Escapes::Host => byte >= 0x80 || byte == b'%',
-            Escapes::Zone => byte == b'%' || byte == b' ' || is_host_byte(byte) && byte < 0x80,
-        }
-    }
-}
-
-fn is_host_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte >= 0x80 || b"-_.~!$&'()*+,;=:[]<>\"".contains(&byte)
-}
-
-/// Decodes percent escapes; borrows if there are none.
-fn unescape(text: &[u8], escapes: Escapes) -> Result<Cow<'_, [u8]>, LocationError> {
-    if let Some(&byte) = text.iter().find(|&&byte| byte != b'%' && !escapes.is_allowed_unescaped(byte)) {
-        return Err(LocationError::HostCharacter(byte.into()));
-    }
-    if !text.contains(&b'%') {
-        return Ok(Cow::Borrowed(text));
-    }
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((&first, tail)) = rest.split_first() {
-        if first != b'%' {
-            decoded.push(first);
-            rest = tail;
-            continue;
-        }
-        let byte = escaped_byte(tail).filter(|&byte| escapes.is_allowed_escaped(byte));
-        decoded.push(byte.ok_or_else(|| {
-            let shown = rest.get(..3.min(rest.len())).unwrap_or_default();
-            LocationError::Escape(String::from_utf8_lossy(shown).into_owned())
-        })?);
-        rest = tail.get(2..).unwrap_or_default();
-    }
-    Ok(Cow::Owned(decoded))
-}
-
-fn escaped_byte(digits: &[u8]) -> Option<u8> {
-    let digit = |at: usize| char::from(*digits.get(at)?).to_digit(16);
-    u8::try_from(digit(0)? * 16 + digit(1)?).ok()
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use navicert_go::quote::Quoted;
 use thiserror::Error;
 
 use crate::completion::JoinError;
@@ -109,14 +110,14 @@ pub enum PermitError {
 #[non_exhaustive]
 pub enum PolicyDenial {
     /// The policy denies all plugins.
-    #[error("plugin {} not allowed: policy set to \"DenyAll\"", GoQuoted(.command))]
+    #[error("plugin {} not allowed: policy set to \"DenyAll\"", Quoted(.command))]
     DenyAll {
         /// The cleaned configured command.
         command: String,
     },
 
     /// The command cannot be resolved, so it cannot be compared with the allowlist.
-    #[error("plugin path {} cannot be resolved for credential plugin allowlist check", GoQuoted(.path))]
+    #[error("plugin path {} cannot be resolved for credential plugin allowlist check", Quoted(.path))]
     CannotResolve {
         /// The cleaned configured command.
         path: String,
@@ -125,7 +126,7 @@ pub enum PolicyDenial {
     },
 
     /// The entry for this program does not allow the value of a declared setting.
-    #[error("the allowlist entry for {} does not allow {name} {}", GoQuoted(.path), GoQuoted(.value))]
+    #[error("the allowlist entry for {} does not allow {name} {}", Quoted(.path), Quoted(.value))]
     Setting {
         /// The program.
         path: String,
@@ -136,7 +137,7 @@ pub enum PolicyDenial {
     },
 
     /// The entry for this program does not list this setting.
-    #[error("the allowlist entry for {} does not allow the setting {}", GoQuoted(.path), GoQuoted(.name))]
+    #[error("the allowlist entry for {} does not allow the setting {}", Quoted(.path), Quoted(.name))]
     SettingName {
         /// The program.
         path: String,
@@ -145,7 +146,7 @@ pub enum PolicyDenial {
     },
 
     /// No entry names this program.
-    #[error("plugin path {} is not permitted by the credential plugin allowlist", GoQuoted(.path))]
+    #[error("plugin path {} is not permitted by the credential plugin allowlist", Quoted(.path))]
     NotListed {
         /// The resolved path, ready to be written into an allowlist.
         path: String,
@@ -153,14 +154,14 @@ pub enum PolicyDenial {
 
     /// Only listed programs may run for this purpose, and there is no allowlist.
     // C744
-    #[error("plugin path {} is not permitted: it runs only if a credential plugin allowlist names it", GoQuoted(.path))]
+    #[error("plugin path {} is not permitted: it runs only if a credential plugin allowlist names it", Quoted(.path))]
     MustBeListed {
         /// The resolved path, or the command if it cannot be resolved.
         path: String,
     },
 
     /// The program is listed, but not with these arguments.
-    #[error("plugin path {} is in the credential plugin allowlist, but not with these arguments", GoQuoted(.path))]
+    #[error("plugin path {} is in the credential plugin allowlist, but not with these arguments", Quoted(.path))]
     Arguments {
         /// The resolved path.
         path: String,
@@ -172,7 +173,7 @@ pub enum PolicyDenial {
     Variables(Box<DeniedVariables>),
 
     /// The program is listed with another digest.
-    #[error("plugin path {} is in the credential plugin allowlist, but the file's sha256 is {actual}", GoQuoted(.path))]
+    #[error("plugin path {} is in the credential plugin allowlist, but the file's sha256 is {actual}", Quoted(.path))]
     Digest {
         /// The resolved path.
         path: String,
@@ -186,7 +187,7 @@ pub enum PolicyDenial {
         "plugin path {} has the sha256 of the credential plugin allowlist, but its interpreter opens it again by its path, \
          where others than root can replace it (they can change {}); move it to a directory that only root can change, \
          or remove `sha256` from the entry",
-        GoQuoted(.path), GoQuoted(.replaceable)
+        Quoted(.path), Quoted(.replaceable)
     )]
     Replaceable {
         /// The resolved path.
@@ -196,7 +197,7 @@ pub enum PolicyDenial {
     },
 
     /// The program is listed with a digest, and the file cannot be read.
-    #[error("plugin path {} cannot be read to compare its sha256 with the credential plugin allowlist", GoQuoted(.path))]
+    #[error("plugin path {} cannot be read to compare its sha256 with the credential plugin allowlist", Quoted(.path))]
     Unreadable {
         /// The resolved path.
         path: String,
@@ -222,7 +223,7 @@ impl PolicyDenial {
 #[error(
     "plugin path {} is in the credential plugin allowlist, but its entry does not allow the environment variable{} {}; \
      to let every kubeconfig set {}, write in the entry `command: {entry}`{}: {}",
-    GoQuoted(.path), if .names.len() == 1 { "" } else { "s" }, Names(.names),
+    Quoted(.path), if .names.len() == 1 { "" } else { "s" }, Names(.names),
     if .names.len() == 1 { "it" } else { "them" }, InFile(.file.as_deref()), EnvNames(.allowed, .names)
 )]
 pub struct DeniedVariables {
@@ -244,10 +245,10 @@ pub struct DeniedVariables {
 #[non_exhaustive]
 pub enum PolicyError {
     /// The policy name is unknown.
-    #[error("unknown plugin policy: {}", GoQuoted(.0))]
+    #[error("unknown plugin policy: {}", Quoted(.0))]
     UnknownPolicy(String),
     /// An allowlist beside a policy that does not use it.
-    #[error("misconfigured credential plugin allowlist: plugin policy is {} but allowlist is non-nil", GoQuoted(.0))]
+    #[error("misconfigured credential plugin allowlist: plugin policy is {} but allowlist is non-nil", Quoted(.0))]
     UnusedAllowlist(String),
     /// The policy is `Allowlist` and the list is missing.
     #[error("credential plugin policy set to \"Allowlist\", but allowlist is unspecified")]
@@ -261,7 +262,7 @@ pub enum PolicyError {
     #[error("misconfigured credential plugin allowlist: empty allowlist entry #{0}")]
     EmptyEntry(usize),
     /// An entry's path is not in its cleaned form.
-    #[error("non-normalized file path: {} vs {}", GoQuoted(.written), GoQuoted(.cleaned))]
+    #[error("non-normalized file path: {} vs {}", Quoted(.written), Quoted(.cleaned))]
     NotNormalized {
         /// As written.
         written: String,
@@ -269,7 +270,7 @@ pub enum PolicyError {
         cleaned: String,
     },
     /// An entry allows a variable whose name is empty or contains `=` or NUL.
-    #[error("invalid environment variable name {} in `envNames` of allowlist entry #{entry}", GoQuoted(.name))]
+    #[error("invalid environment variable name {} in `envNames` of allowlist entry #{entry}", Quoted(.name))]
     VariableName {
         /// The number of the entry, from 1.
         entry: usize,
@@ -394,34 +395,6 @@ impl RunError {
     }
 }
 
-/// Quotes text as Go's `%q` does, so that messages equal kubectl's.
-struct GoQuoted<'a>(&'a str);
-
-impl fmt::Display for GoQuoted<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("\"")?;
-        for character in self.0.chars() {
-            match character {
-                '"' | '\\' => write!(f, "\\{character}")?,
-                '\n' => f.write_str("\\n")?,
-                '\r' => f.write_str("\\r")?,
-                '\t' => f.write_str("\\t")?,
-                '\u{7}' => f.write_str("\\a")?,
-                '\u{8}' => f.write_str("\\b")?,
-                '\u{b}' => f.write_str("\\v")?,
-                '\u{c}' => f.write_str("\\f")?,
-                ' '..='~' => write!(f, "{character}")?,
-                '\0'..' ' | '\u{7f}' => write!(f, "\\x{:02x}", u32::from(character))?,
-                // Rust and Go nearly agree on printable characters; both escape the others.
-                _ if character.escape_debug().len() == 1 => write!(f, "{character}")?,
-                '\u{80}'..='\u{ffff}' => write!(f, "\\u{:04x}", u32::from(character))?,
-                _ => write!(f, "\\U{:08x}", u32::from(character))?,
-            }
-        }
-        f.write_str("\"")
-    }
-}
-
 /// Names for a message: `A`, `B`.
 struct Names<'a>(&'a [String]);
 
@@ -439,7 +412,7 @@ struct InFile<'a>(Option<&'a str>);
 
 impl fmt::Display for InFile<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.map_or(Ok(()), |path| write!(f, " of {}", GoQuoted(path)))
+        self.0.map_or(Ok(()), |path| write!(f, " of {}", Quoted(path)))
     }
 }
 
@@ -450,7 +423,7 @@ impl fmt::Display for EnvNames<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("envNames: [")?;
         for (index, name) in self.0.iter().chain(self.1).enumerate() {
-            write!(f, "{}{}", if index == 0 { "" } else { ", " }, GoQuoted(name))?;
+            write!(f, "{}{}", if index == 0 { "" } else { ", " }, Quoted(name))?;
         }
         f.write_str("]")
     }
@@ -478,7 +451,7 @@ mod tests {
             ("it's größe 本", "\"it's größe 本\""),
             ("\u{85}\u{200b}\u{e0001}", r#""\u0085\u200b\U000e0001""#),
         ] {
-            assert_eq!(GoQuoted(text).to_string(), quoted);
+            assert_eq!(Quoted(text).to_string(), quoted);
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Runs external programs: credential plugins, image credential providers and signers. No other crate starts processes,
-//! and this crate knows nothing about what a program is for. [`RuntimeDirectory`] is where long-running ones meet their
-//! clients.
+//! and this crate knows nothing about what a program is for.
 //!
 //! ```text
 //! Command ──policy──▶ Permitted<Command> ──runner──▶ Completed | RunError
@@ -16,29 +15,26 @@
 //! Time comes from a [`Clock`](navicert_types::Clock), the environment from an [`Environment`]: nothing here reads
 //! them from the process.
 
-pub mod backoff;
+mod backoff;
 pub mod command;
-pub mod completion;
-pub mod error;
-pub mod expiring_cache;
+mod completion;
+mod error;
+mod expiring_cache;
 pub mod foreground;
-pub mod policy;
-#[cfg(unix)]
-pub mod private_socket;
-pub mod process;
-pub mod repeated_stderr;
+mod policy;
+mod process;
+mod repeated_stderr;
 pub mod resolve;
-pub mod runner;
-pub mod runtime_directory;
-pub mod session;
-pub mod single_flight;
-pub mod terminal;
+mod runner;
+mod session;
+mod single_flight;
+mod terminal;
 mod workers;
 
 #[cfg(any(test, feature = "test-util"))]
 pub mod contract;
 #[cfg(any(test, feature = "test-util"))]
-pub mod scripted;
+mod scripted;
 
 #[cfg(unix)]
 mod unix;
@@ -56,7 +52,6 @@ pub use policy::{Allowlist, AllowlistEntry, Permitted, Policy, Sha256Digest};
 pub use process::ProcessRunner;
 pub use repeated_stderr::RepeatedStderrFilter;
 pub use runner::{Completed, Exit, Runner, StderrTail, start};
-pub use runtime_directory::RuntimeDirectory;
 #[cfg(any(test, feature = "test-util"))]
 pub use scripted::{RunGate, Script, ScriptedRunner};
 pub use session::Session;

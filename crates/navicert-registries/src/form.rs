@@ -1,7 +1,6 @@
 //! Forms in `application/x-www-form-urlencoded`.
 
-use std::fmt::Write as _;
-
+use navicert_go::percent::{Plus, decode_lenient, encode, is_unreserved};
 use navicert_types::Secret;
 use zeroize::Zeroizing;
 
@@ -38,32 +37,12 @@ impl Form {
 
 /// Percent-encodes everything except unreserved characters; a space becomes `+`.
 fn percent_encode(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                escaped.push(char::from(byte));
-            }
-            b' ' => escaped.push('+'),
-            _ => {
-                let _ = write!(escaped, "%{byte:02X}");
-            }
-        }
-    }
-    escaped
+    encode(text, Plus::Space, is_unreserved)
 }
 
 /// Decodes percent escapes and keeps everything else.
 pub(crate) fn percent_decode(text: &str) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, behind)) = rest.split_first() {
-        let digits = (*first == b'%').then(|| behind.get(..2)).flatten();
-        let byte = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
-        bytes.push(byte.unwrap_or(*first));
-        rest = if byte.is_some() { behind.get(2..).unwrap_or_default() } else { behind };
-    }
-    bytes
+    decode_lenient(text.as_bytes(), Plus::Literal).into_owned()
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::problem::Problem;
 /// # Errors
 /// More than one such header: another proxy or server in the chain might use the other one.
 // S244
-pub fn token(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+pub(crate) fn token(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     token_in(headers, AUTHORIZATION)
 }
 
@@ -20,7 +20,7 @@ pub fn token(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
 ///
 /// # Errors
 /// More than one such header.
-pub fn token_in(headers: &HeaderMap, name: http::HeaderName) -> Result<Option<&str>, Problem> {
+pub(crate) fn token_in(headers: &HeaderMap, name: http::HeaderName) -> Result<Option<&str>, Problem> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {

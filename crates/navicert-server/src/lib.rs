@@ -14,15 +14,15 @@
 //! navicert_authn::ReloadableAuthenticator ◀── background_tasks ◀── watch (files), timer
 //! ```
 //!
-//! [`problem`] maps every failure to the response that a client receives.
+//! [`Problem`] maps every failure to the response that a client receives.
 
 pub mod audit;
 pub mod background_tasks;
-pub mod bearer;
+mod bearer;
 pub mod client_auth;
 pub mod confinement;
 pub mod descriptors;
-pub mod fairness;
+mod fairness;
 pub mod fetch;
 pub mod forward;
 #[cfg(feature = "fuzzing")]
@@ -30,11 +30,11 @@ pub mod forward;
 pub mod fuzzing;
 pub mod gateway;
 pub mod health;
-pub mod limits;
+mod limits;
 pub mod listener;
 pub mod memory;
 pub mod metrics;
-pub mod problem;
+mod problem;
 pub mod proxy;
 pub mod reload;
 pub mod request_info;
@@ -42,9 +42,9 @@ pub mod serving;
 pub mod settings;
 pub mod tls;
 pub mod token_review_client;
-pub mod trace_context;
-pub mod user_ref;
-pub mod watch;
+mod trace_context;
+mod user_ref;
+mod watch;
 pub mod webhook;
 
 pub use forward::{Forwarder, Identify, ReplyBody, UpstreamIdentity};

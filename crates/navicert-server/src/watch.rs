@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 /// Watches directories. On systems without support it never reports a change, and callers must poll.
 #[derive(Debug)]
-pub struct Watcher(Option<platform::Events>);
+pub(crate) struct Watcher(Option<platform::Events>);
 
 impl Watcher {
     /// Creates a watcher without watches. If the system's inotify limit is reached, logs that and never reports a
     /// change.
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let events = platform::Events::new();
         Watcher(
             events
@@ -25,7 +25,7 @@ impl Watcher {
 
     /// Adds watches for the directories of these files. Existing watches stay; missing directories are skipped, so
     /// call this before every check.
-    pub fn watch(&mut self, files: &[PathBuf]) {
+    pub(crate) fn watch(&mut self, files: &[PathBuf]) {
         let Some(events) = &self.0 else { return };
         let folders: BTreeSet<PathBuf> = files.iter().flat_map(|file| folders(file)).collect();
         for dir in folders {
@@ -34,7 +34,7 @@ impl Watcher {
     }
 
     /// Completes when a watched directory has changed since the last call.
-    pub async fn changed(&mut self) {
+    pub(crate) async fn changed(&mut self) {
         match &mut self.0 {
             Some(events) => events.next().await,
             None => std::future::pending().await,

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use navicert_plugin::{Environment, Runner, RuntimeDirectory};
+use navicert_io::runtime_directory::RuntimeDirectory;
+use navicert_plugin::{Environment, Runner};
 use navicert_types::error_chain;
 use navicert_types::external_signer::{CONFIG_VARIABLE, REQUEST_FD_VARIABLE, v1, v1alpha1};
 

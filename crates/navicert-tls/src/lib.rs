@@ -22,6 +22,7 @@
 mod any_certificate;
 mod certificate;
 pub mod der;
+mod handshake_signatures;
 pub mod pem;
 mod roots;
 mod verifier;

@@ -2,8 +2,7 @@
 //! stand at the left margin; the lines between them may be indented.
 
 use base64::Engine as _;
-use base64::alphabet::STANDARD;
-use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use navicert_go::base64::STANDARD;
 use zeroize::Zeroizing;
 
 const BEGIN: &[u8] = b"-----BEGIN ";
@@ -38,14 +37,6 @@ pub fn blocks(text: &[u8]) -> Vec<Block> {
     found
 }
 
-/// Go ignores the bits left over by padding.
-const BASE64: GeneralPurpose = GeneralPurpose::new(
-    &STANDARD,
-    GeneralPurposeConfig::new()
-        .with_decode_allow_trailing_bits(true)
-        .with_decode_padding_mode(DecodePaddingMode::RequireCanonical),
-);
-
 /// A block from its lines, of which the first begins and the last ends it.
 fn block(lines: &[&[u8]]) -> Option<Block> {
     let [first, content @ .., last] = lines else { return None };
@@ -63,7 +54,7 @@ fn block(lines: &[&[u8]]) -> Option<Block> {
         label: label.to_owned(),
         has_headers: !headers.is_empty(),
         is_encrypted: headers.iter().any(|line| line.trim_ascii_end().ends_with(b"ENCRYPTED")),
-        der: Zeroizing::new(BASE64.decode(&*packed).ok()?),
+        der: Zeroizing::new(STANDARD.decode(&*packed).ok()?),
     })
 }
 

@@ -5,15 +5,14 @@ use std::cell::Cell;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{
-    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
-};
-use rustls::{CertificateError, DigitallySignedStruct, ExtendedKeyPurpose, OtherError, SignatureScheme};
+use rustls::client::danger::{ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms};
+use rustls::{CertificateError, ExtendedKeyPurpose, OtherError};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use webpki::{Cert, EndEntityCert, Error, KeyUsage, RequiredEkuNotFoundContext, VerifiedPath};
 
 use crate::certificate::CertificateFields;
+use crate::handshake_signatures::handshake_signatures;
 use crate::roots::TrustedRoots;
 
 /// The certificate authority that a server's certificate leads to cannot be used now. rustls reports it as
@@ -253,25 +252,5 @@ impl ServerCertVerifier for ServerVerifier {
         Ok(ServerCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signed, &self.algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signed, &self.algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.algorithms.supported_schemes()
-    }
+    handshake_signatures!(algorithms);
 }

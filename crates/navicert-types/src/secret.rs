@@ -1,15 +1,15 @@
-//! The type of every secret in the workspace: cleared from memory when dropped, masked in `Debug`, without `Display`, and
-//! serialized only by fields that opt in.
+//! The type of every secret in the workspace: cleared from memory when dropped, masked in `Debug`, without `Display` and
+//! never serialized by derived code.
 
 use std::fmt;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer};
 use zeroize::{Zeroize, Zeroizing};
 
 /// A value that must not be printed.
 ///
-/// `Debug` shows a mask, and `Display` and `Serialize` are not implemented. A wire type that sends the value opts in with
-/// `#[serde(serialize_with = "navicert_types::secret::expose_on_the_wire")]` on the field.
+/// `Debug` shows a mask, and `Display` and `Serialize` are not implemented: code that sends the value calls
+/// [`Secret::expose`].
 ///
 /// ```
 /// use navicert_types::Secret;
@@ -72,18 +72,6 @@ impl<'de, T: Zeroize + Deserialize<'de>> Deserialize<'de> for Secret<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         T::deserialize(deserializer).map(Secret::new)
     }
-}
-
-/// Serializes a secret: `#[serde(serialize_with = "…")]` on a field of a wire type.
-///
-/// # Errors
-/// The serializer's error.
-pub fn expose_on_the_wire<T, S>(secret: &Secret<T>, serializer: S) -> Result<S::Ok, S::Error>
-where
-    T: Zeroize + Serialize,
-    S: Serializer,
-{
-    secret.expose().serialize(serializer)
 }
 
 #[cfg(test)]

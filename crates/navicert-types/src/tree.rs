@@ -20,7 +20,6 @@ use zeroize::Zeroizing;
 use crate::diagnostic::Diagnostic;
 
 pub use source::source_text;
-pub(crate) use write::quoted;
 
 /// The language of a text, as its Kubernetes loader decides it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

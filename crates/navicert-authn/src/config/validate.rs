@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 
+use navicert_go::url::Url;
 use navicert_types::FieldPath;
 use navicert_types::authentication_config::{
     AnonymousAuthConfig, AuthenticationConfiguration, ClaimMappings, ClaimOrExpression, ClaimValidationRule,
@@ -15,7 +16,7 @@ use super::compile::{
 };
 use super::navicert_config::IssuerSettings;
 use super::violation::Violations;
-use super::{certificates, email_rule, extra_key, go_url};
+use super::{certificates, email_rule, extra_key};
 use crate::profile::{self, AuthnProfile};
 
 // S17
@@ -186,10 +187,10 @@ impl Validator<'_> {
 
     // S23–S25
     fn url(&mut self, text: &str, path: &FieldPath) {
-        let url = match go_url::parse(text) {
+        let url = match Url::parse(text) {
             Ok(url) => url,
-            Err(reason) => {
-                self.found.invalid(path.clone(), text, format!("parse {text:?}: {reason}"));
+            Err(error) => {
+                self.found.invalid(path.clone(), text, format!("parse {text:?}: {}", error.go_message()));
                 return;
             }
         };
@@ -199,12 +200,16 @@ impl Validator<'_> {
             }
         };
         refuse(url.scheme != "https", "URL scheme must be https");
-        refuse(url.has_user, "URL must not contain a username or password");
+        refuse(url.user_info.is_some(), "URL must not contain a username or password");
         refuse(url.query.is_some_and(|query| !query.is_empty()), "URL must not contain a query");
         refuse(url.fragment.is_some_and(|fragment| !fragment.is_empty()), "URL must not contain a fragment");
         if self.profile.has(profile::Hardening::StrictIssuerUrls) {
             refuse(url.is_opaque || url.host.is_empty(), "URL must have a host");
-            refuse(url.path.split('/').any(|segment| segment == ".."), "URL must not contain `..`");
+            let has_path = !url.is_opaque;
+            refuse(
+                has_path && url.path.split('/').any(|segment| segment == ".."),
+                "URL must not contain `..`",
+            );
             refuse(url.query == Some("") || url.fragment == Some(""), "URL must not end in `?` or `#`");
         }
     }

@@ -2,14 +2,16 @@
 //! only on request.
 
 use navicert_cel::{ClaimError, EvalError, EvalErrorKind, InvalidArgument, Operand};
+use navicert_go::json::Raw;
+use navicert_go::quote::{quoted, quoted_list};
+use navicert_go::time::format_utc;
 use navicert_types::decode::closest;
 
 use super::masked::Masked;
-use super::{go, token_text};
+use super::token_text;
 use crate::AuthenticatedUser;
 use crate::authenticator::{Authenticator, Authenticators};
 use crate::config::{AttributeMapping, CompiledAuthenticator};
-use crate::json::Raw;
 use crate::jwt::claims::UnverifiedClaims;
 use crate::jwt::compact::RawToken;
 use crate::model::AuthnRequest;
@@ -192,7 +194,7 @@ impl RefusalContext<'_> {
             Refusal::Expired => self.expired(),
             Refusal::NotYetValid => self.not_yet(),
             Refusal::ClaimType(claim) => {
-                let kind = self.claims.claim(claim).map_or("absent", |raw| go::kind(raw.kind()));
+                let kind = self.claims.claim(claim).map_or("absent", |raw| raw.kind().name());
                 guidance.say(format!("the token's `{claim}` is of type {kind}"));
                 guidance.remedy(format!("configure the provider to issue `{claim}` as the standard requires; no setting here can compensate"))
             }
@@ -207,7 +209,7 @@ impl RefusalContext<'_> {
                 guidance.remedy(format!("configure the provider to include `{claim}` in the token, or use another claim at {path}"))
             }
             Refusal::MappingType { path, claim, expected } => {
-                let kind = self.claims.claim(claim).map_or("absent", |raw| go::kind(raw.kind()));
+                let kind = self.claims.claim(claim).map_or("absent", |raw| raw.kind().name());
                 guidance.say(format!("the claim `{claim}` is of type {kind}, but {path} expects {expected}"));
                 guidance.remedy(format!("use an expression that converts it, or another claim, at {path}"))
             }
@@ -264,7 +266,7 @@ impl RefusalContext<'_> {
             guidance.say("the token has no `aud`, or an empty one");
         } else {
             let count = theirs.len();
-            let list = go::quoted_list(theirs.iter().map(AsRef::as_ref));
+            let list = quoted_list(theirs.iter().map(AsRef::as_ref));
             guidance.hint(
                 Masked::text_only(format!("the token has {count} audience{}: ", plural(count))).value(list),
             );
@@ -309,7 +311,7 @@ impl RefusalContext<'_> {
         let registered = self.claims.registered_as_go_reads_them();
         let expires = registered.map_or(0, |registered| registered.expires());
         let late = self.request.now.as_second().saturating_sub(expires);
-        guidance.say(format!("it expired {} ago, at {}", span(late), go::time(expires, 0)));
+        guidance.say(format!("it expired {} ago, at {}", span(late), format_utc(expires, 0)));
         if (0..=300).contains(&late) {
             guidance.say("this may be clock skew: kube-apiserver allows no leeway on `exp`");
             return guidance.remedy(
@@ -340,7 +342,7 @@ impl RefusalContext<'_> {
         } else if named.is_empty() || named.eq_ignore_ascii_case("none") {
             guidance.say("the token is not signed");
         } else {
-            guidance.say(format!("the token's `alg` is {}", go::quoted(&named)));
+            guidance.say(format!("the token's `alg` is {}", quoted(&named)));
         }
         guidance.remedy("configure the client's signature algorithm at the provider to RS256 or ES256")
     }
@@ -439,17 +441,15 @@ impl RefusalContext<'_> {
                 Some(value) => {
                     guidance.hint(
                         Masked::text_only(format!("the claim `{claim}` is "))
-                            .value(go::quoted(&value))
-                            .then(format!(", expected {}", go::quoted(wanted))),
+                            .value(quoted(&value))
+                            .then(format!(", expected {}", quoted(wanted))),
                     );
                     if let Some(difference) = difference(&value, wanted) {
                         guidance.say(format!("the two differ only {difference}"));
                     }
                 }
-                None => guidance.say(format!(
-                    "the claim `{claim}` is of type {}, expected a string",
-                    go::kind(raw.kind())
-                )),
+                None => guidance
+                    .say(format!("the claim `{claim}` is of type {}, expected a string", raw.kind().name())),
             },
         }
         guidance.remedy(format!("if this login should succeed, change the required value at {path} or the value of `{claim}` at the provider"))

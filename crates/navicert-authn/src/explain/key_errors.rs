@@ -3,8 +3,9 @@
 
 use std::collections::HashSet;
 
-use super::go;
-use crate::json::{Kind, Raw};
+use navicert_go::base64::{raw_url_error, standard_error};
+use navicert_go::json::{Kind, Raw, syntax_error};
+
 use crate::jwks::key::{self, Jwk, JwkError};
 use crate::jwt::registered_claim::go_name_matches;
 
@@ -17,18 +18,18 @@ pub(super) fn fetching(body: &str) -> Option<String> {
 }
 
 fn set(body: &[u8]) -> Option<String> {
-    if let Some(message) = go::syntax_error(body) {
+    if let Some(message) = syntax_error(body) {
         return Some(message);
     }
     let raw = Raw::parse(body).ok()?;
     if !matches!(raw.kind(), Kind::Object | Kind::Null) {
-        return Some(go::type_mismatch(raw.kind(), "jose.JSONWebKeySet"));
+        return Some(raw.kind().type_mismatch("jose.JSONWebKeySet"));
     }
     for (_, list) in raw.members().filter(|(name, _)| go_name_matches(name, "keys")) {
         if !matches!(list.kind(), Kind::Array | Kind::Null) {
             return Some(format!(
                 "json: cannot unmarshal {} into Go struct field JSONWebKeySet.keys of type []jose.JSONWebKey",
-                go::kind(list.kind())
+                list.kind().name()
             ));
         }
         if let Some(message) = list.elements().find_map(one) {
@@ -42,7 +43,7 @@ fn set(body: &[u8]) -> Option<String> {
 fn one(raw: Raw<'_>) -> Option<String> {
     let error = Jwk::read(raw, false).err()?;
     if !matches!(raw.kind(), Kind::Object | Kind::Null) {
-        return Some(go::type_mismatch(raw.kind(), "jose.rawJSONWebKey"));
+        return Some(raw.kind().type_mismatch("jose.rawJSONWebKey"));
     }
     let member = |wanted: &str| {
         raw.members()
@@ -56,14 +57,14 @@ fn one(raw: Raw<'_>) -> Option<String> {
     Some(match error {
         JwkError::Shape => repeated(raw)
             .map_or_else(|| jose("invalid JWK"), |name| format!("json: duplicate key '{name}' in object")),
-        JwkError::Member("x5u") => go::type_mismatch(member("x5u").map_or(Kind::Null, Raw::kind), "url.URL"),
+        JwkError::Member("x5u") => member("x5u").map_or(Kind::Null, Raw::kind).type_mismatch("url.URL"),
         JwkError::Member("x5c") => {
             let message = member("x5c").and_then(certificates).unwrap_or_default();
             jose(&format!("failed to unmarshal x5c field: {message}"))
         }
         JwkError::Member(name) => match member(name) {
-            Some(value) if value.kind() == Kind::String => go::base64_error(&text(name)).unwrap_or_default(),
-            value => go::type_mismatch(value.map_or(Kind::Null, Raw::kind), "string"),
+            Some(value) if value.kind() == Kind::String => raw_url_error(&text(name)).unwrap_or_default(),
+            value => value.map_or(Kind::Null, Raw::kind).type_mismatch("string"),
         },
         JwkError::Type => jose(&format!("unknown json web key type '{}'", text("kty"))),
         JwkError::Curve if text("kty") == "OKP" => jose(&format!("unknown curve {}'", text("crv"))),
@@ -127,17 +128,17 @@ pub(super) fn embedded(raw: Raw<'_>) -> Option<EmbeddedKeyError> {
 pub(super) fn certificates(raw: Raw<'_>) -> Option<String> {
     key::certificates(raw).err()?;
     if raw.kind() != Kind::Array {
-        return Some(go::type_mismatch(raw.kind(), "[]string"));
+        return Some(raw.kind().type_mismatch("[]string"));
     }
     for element in raw.elements() {
         match element.kind() {
             Kind::String | Kind::Null => {
                 let text = element.string().unwrap_or_default();
-                if let Some(message) = go::padded_base64_error(&text) {
+                if let Some(message) = standard_error(&text) {
                     return Some(message);
                 }
             }
-            other => return Some(go::type_mismatch(other, "string")),
+            other => return Some(other.type_mismatch("string")),
         }
     }
     Some("x509: malformed certificate".to_owned())

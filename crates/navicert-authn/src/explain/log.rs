@@ -1,12 +1,16 @@
 //! The exact message that kube-apiserver would log for a token. The order is that of its libraries: header, algorithm,
 //! signature, then claims; so the message can differ from the first failing step here.
 
+use navicert_go::base64::raw_url_error;
+use navicert_go::json::{Kind, Raw, number_length, syntax_error};
+use navicert_go::quote::{quoted, quoted_list};
+use navicert_go::time::format_utc;
+
 use super::key_errors::EmbeddedKeyError;
 use super::masked::Masked;
-use super::{UpstreamDecision, go, key_errors};
+use super::{UpstreamDecision, key_errors};
 use crate::authenticator::{Authenticator, Authenticators};
 use crate::config::{AttributeMapping, CompiledIssuer};
-use crate::json::{Kind, Raw};
 use crate::jwks::KeysUnavailable;
 use crate::jwt::claims::UnverifiedClaims;
 use crate::jwt::compact::{RawToken, TokenPart};
@@ -67,7 +71,7 @@ fn unverified(
     key_set: impl Fn(&CompiledIssuer) -> Option<String>,
 ) -> Option<Option<Masked>> {
     let (header_text, signature_text) = token.spaceless();
-    if let Some(message) = go::base64_error(&header_text).or_else(|| go::base64_error(&signature_text)) {
+    if let Some(message) = raw_url_error(&header_text).or_else(|| raw_url_error(&signature_text)) {
         return Some(Some(malformed(Masked::text_only(message))));
     }
     let header_part = token.header()?;
@@ -102,12 +106,12 @@ fn header_error(bytes: &[u8]) -> Option<Masked> {
     if bytes.is_empty() {
         return None;
     }
-    if let Some(message) = go::syntax_error(bytes) {
+    if let Some(message) = syntax_error(bytes) {
         return Some(Masked::text_only(message));
     }
     let raw = Raw::parse(bytes).ok()?;
     if !matches!(raw.kind(), Kind::Object | Kind::Null) {
-        return Some(Masked::text_only(go::type_mismatch(raw.kind(), "jose.rawHeader")));
+        return Some(Masked::text_only(raw.kind().type_mismatch("jose.rawHeader")));
     }
     if let Some(name) = key_errors::repeated(raw) {
         return Some(Masked::text_only(format!("json: duplicate key '{name}' in object")));
@@ -115,7 +119,7 @@ fn header_error(bytes: &[u8]) -> Option<Masked> {
     for (name, value) in raw.members().filter(|(_, value)| !value.is_null()) {
         let wrong = match name.as_ref() {
             "alg" | "kid" | "nonce" => {
-                (value.kind() != Kind::String).then(|| go::type_mismatch(value.kind(), "string"))
+                (value.kind() != Kind::String).then(|| value.kind().type_mismatch("string"))
             }
             "jwk" => match key_errors::embedded(value) {
                 Some(EmbeddedKeyError::NotPublic) => {
@@ -140,7 +144,7 @@ fn header_error(bytes: &[u8]) -> Option<Masked> {
         };
         if let Some(message) = wrong {
             let message = Masked::text_only(format!("failed to unmarshal {what}: {message}: "));
-            return Some(message.value(go::quoted(&value.text())));
+            return Some(message.value(quoted(&value.text())));
         }
     }
     None
@@ -150,7 +154,7 @@ fn algorithm(header: &[u8], allowed: JwsAlgorithmSet) -> Masked {
     let raw = Raw::parse(header).ok();
     let named = raw.and_then(|raw| raw.members().find(|(name, _)| name == "alg"));
     let named = named.and_then(|(_, value)| value.string()).unwrap_or_default();
-    let named = go::quoted(&named);
+    let named = quoted(&named);
     Masked::text_only(format!(
         "oidc: id token signed with unsupported algorithm, expected {allowed} got {named}"
     ))
@@ -174,23 +178,23 @@ fn checked(
     match refusal {
         Refusal::Audience => {
             let expected = match issuer.audiences.as_slice() {
-                [one] => go::quoted(one),
+                [one] => quoted(one),
                 several => {
                     let mut several: Vec<&str> = several.iter().map(String::as_str).collect();
                     several.sort_unstable();
-                    format!("in {}", go::quoted_list(several.into_iter()))
+                    format!("in {}", quoted_list(several.into_iter()))
                 }
             };
-            let got = go::quoted_list(registered.audiences().iter().map(AsRef::as_ref));
+            let got = quoted_list(registered.audiences().iter().map(AsRef::as_ref));
             Some(Masked::text_only(format!("oidc: expected audience {expected} got ")).value(got))
         }
         Refusal::Expired => {
-            let expiry = go::time(registered.expires(), 0);
+            let expiry = format_utc(registered.expires(), 0);
             Some(Masked::text_only(format!("oidc: token is expired (Token Expiry: {expiry})")))
         }
         Refusal::NotYetValid => {
-            let now = go::time(now, nanoseconds);
-            let not_before = go::time(registered.not_before().unwrap_or_default(), 0);
+            let now = format_utc(now, nanoseconds);
+            let not_before = format_utc(registered.not_before().unwrap_or_default(), 0);
             Some(Masked::text_only(format!(
                 "oidc: current time {now} before the nbf (not before) time: {not_before}"
             )))
@@ -207,7 +211,7 @@ fn type_error(claims: &UnverifiedClaims<'_>) -> Option<Masked> {
         let field = |found: Kind, field: &str, wanted: &str| {
             Masked::text_only(format!(
                 "json: cannot unmarshal {} into Go struct field {field} of type {wanted}",
-                go::kind(found)
+                found.name()
             ))
         };
         let is = |known: &str| go_name_matches(name, known);
@@ -291,8 +295,8 @@ fn time_error(value: Raw<'_>, name: &str) -> Option<Masked> {
         Kind::Number => value.number()?.to_owned(),
         Kind::String => {
             let text = value.string()?;
-            if crate::json::number_length(text.as_bytes()) != text.len() || text.is_empty() {
-                let literal = go::quoted(&value.text());
+            if number_length(text.as_bytes()) != text.len() || text.is_empty() {
+                let literal = quoted(&value.text());
                 let message = Masked::text_only("json: invalid number literal, trying to unmarshal ");
                 return Some(message.value(literal).then(" into Number"));
             }
@@ -301,14 +305,14 @@ fn time_error(value: Raw<'_>, name: &str) -> Option<Masked> {
         other => {
             return Some(Masked::text_only(format!(
                 "json: cannot unmarshal {} into Go struct field idToken.{name} of type json.Number",
-                go::kind(other)
+                other.name()
             )));
         }
     };
     let fits = number.parse::<i64>().is_ok() || number.parse::<f64>().is_ok_and(f64::is_finite);
     (!fits).then(|| {
         let message = Masked::text_only("strconv.ParseFloat: parsing ");
-        message.value(go::quoted(&number)).then(": value out of range")
+        message.value(quoted(&number)).then(": value out of range")
     })
 }
 
@@ -318,21 +322,19 @@ fn mapped(claims: &UnverifiedClaims<'_>, refusal: &Refusal, authenticator: &Auth
     Some(match refusal {
         Refusal::Distributed(_) => distributed_error(claims, configuration.groups.as_ref())?
             .after("oidc: could not expand distributed claims: "),
-        Refusal::MissingClaim { path, claim } => Masked::text_only(format!(
-            "oidc: parse {} {}: claim not present",
-            mapping(path),
-            go::quoted(claim)
-        )),
+        Refusal::MissingClaim { path, claim } => {
+            Masked::text_only(format!("oidc: parse {} {}: claim not present", mapping(path), quoted(claim)))
+        }
         Refusal::MappingType { path, claim, .. } => {
             let found = claims.claim(claim).map_or(Kind::Null, Raw::kind);
             if claim == "email_verified" {
                 return Some(Masked::text_only(format!(
                     "oidc: parse 'email_verified' claim: {}",
-                    go::type_mismatch(found, "bool")
+                    found.type_mismatch("bool")
                 )));
             }
-            let message = go::type_mismatch(found, "string");
-            Masked::text_only(format!("oidc: parse {} {}: {message}", mapping(path), go::quoted(claim)))
+            let message = found.type_mismatch("string");
+            Masked::text_only(format!("oidc: parse {} {}: {message}", mapping(path), quoted(claim)))
         }
         Refusal::EmailNotVerified => Masked::text_only("oidc: email not verified"),
         Refusal::EmptyUsername => Masked::text_only("oidc: empty username via CEL expression is not allowed"),
@@ -378,7 +380,7 @@ fn required(claims: &UnverifiedClaims<'_>, claim: &str, authenticator: &Authenti
     if !matches!(value.kind(), Kind::String | Kind::Null) {
         return Masked::text_only(format!(
             "oidc: parse claim {claim}: {}",
-            go::type_mismatch(value.kind(), "string")
+            value.kind().type_mismatch("string")
         ));
     }
     let rules = &authenticator.configuration.required_claims;

@@ -130,7 +130,7 @@ fn message_matches_kube_apiserver_on_every_recorded_rejection() {
     // The message repeats the key endpoint's response: members have to keep their order.
     let answers = vectors::text("authn-jwks.json");
     let answer = |name: &str| -> String {
-        let answers = crate::json::Raw::parse(answers.as_bytes()).unwrap();
+        let answers = navicert_go::json::Raw::parse(answers.as_bytes()).unwrap();
         let (_, answer) = answers.members().find(|(known, _)| known == name).unwrap();
         answer.string().map_or_else(|| compact(&answer.text()), Into::into)
     };

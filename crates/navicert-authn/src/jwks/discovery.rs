@@ -4,8 +4,10 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use crate::config::{CompiledIssuer, go_url};
-use crate::json::{Kind, Raw};
+use navicert_go::json::{Kind, Raw};
+use navicert_go::url::Url;
+
+use crate::config::CompiledIssuer;
 use crate::jwks::fetch::{Fetch, FetchError, FetchRequest};
 use crate::jwt::registered_claim::go_name_matches;
 use crate::profile::{AuthnProfile, Hardening};
@@ -122,8 +124,9 @@ pub(crate) fn read(issuer: &str, body: &[u8], profile: &AuthnProfile) -> Result<
     if jwks_uri.is_empty() {
         return Err(DiscoveryError::NoKeys);
     }
-    let is_secure = go_url::parse(&jwks_uri)
-        .is_ok_and(|url| url.scheme == "https" && !url.is_opaque && !url.host.is_empty() && !url.has_user);
+    let is_secure = Url::parse(&jwks_uri).is_ok_and(|url| {
+        url.scheme == "https" && !url.is_opaque && !url.host.is_empty() && url.user_info.is_none()
+    });
     if profile.has(Hardening::HttpsKeys) && !is_secure {
         return Err(DiscoveryError::KeysAddress(jwks_uri));
     }

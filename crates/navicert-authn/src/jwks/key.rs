@@ -11,12 +11,12 @@ use aws_lc_rs::signature::{
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use navicert_go::base64::RAW_URL;
+use navicert_go::json::{Kind, Raw};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
 use x509_parser::public_key::PublicKey;
 
-use crate::json::{Kind, Raw};
 use crate::jwt::JwsAlgorithm;
 
 /// A public key of an issuer.
@@ -230,7 +230,7 @@ impl<'r> Members<'r> {
 
     fn bytes(&self, name: &'static str) -> Result<Option<Vec<u8>>, JwkError> {
         let Some(text) = self.text(name)? else { return Ok(None) };
-        LENIENT_BASE64URL.decode(text).map(Some).map_err(|_| JwkError::Member(name))
+        RAW_URL.decode(text).map(Some).map_err(|_| JwkError::Member(name))
     }
 
     fn material(&self) -> Result<Material, JwkError> {
@@ -288,14 +288,6 @@ impl<'r> Members<'r> {
         Ok(chain)
     }
 }
-
-/// Unpadded base64url with arbitrary trailing bits.
-const LENIENT_BASE64URL: GeneralPurpose = GeneralPurpose::new(
-    &base64::alphabet::URL_SAFE,
-    GeneralPurposeConfig::new()
-        .with_decode_padding_mode(DecodePaddingMode::RequireNone)
-        .with_decode_allow_trailing_bits(true),
-);
 
 fn hex(text: &[u8]) -> Option<Vec<u8>> {
     let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());

@@ -3,8 +3,9 @@
 
 use std::borrow::Cow;
 
+use navicert_go::json::{Kind, Raw};
+
 use super::key::{Jwk, JwkError};
-use crate::json::{Kind, Raw};
 use crate::jwt::header::Header;
 use crate::jwt::registered_claim::go_name_matches;
 use crate::profile::{AuthnProfile, Hardening};

@@ -4,9 +4,10 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
+use navicert_go::json::{Kind, Raw};
+
 use super::registered_claim::{RegisteredClaim, go_name_matches};
 use super::seconds::seconds;
-use crate::json::{Kind, Raw};
 use crate::model::outcome::{NoOpinion, Refusal};
 use crate::model::{AuthnRequest, AuthnStep};
 use crate::profile::{AuthnProfile, Hardening};

@@ -3,20 +3,11 @@
 use std::borrow::Cow;
 
 use base64::Engine as _;
-use base64::alphabet::URL_SAFE;
-use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 // Accepts canonical encodings only: trailing bits have to be zero.
 use base64_simd::{AsOut as _, URL_SAFE_NO_PAD};
+use navicert_go::base64::{RAW_URL, without_line_breaks};
 
 use crate::model::outcome::NoOpinion;
-
-/// Unpadded base64url with arbitrary trailing bits, as Go's decoder accepts it.
-const LENIENT: GeneralPurpose = GeneralPurpose::new(
-    &URL_SAFE,
-    GeneralPurposeConfig::new()
-        .with_decode_padding_mode(DecodePaddingMode::RequireNone)
-        .with_decode_allow_trailing_bits(true),
-);
 
 /// A token in its three parts, unchecked.
 pub(crate) struct RawToken<'t> {
@@ -137,8 +128,10 @@ fn decode(text: &str) -> Option<TokenPart> {
     if let Ok(bytes) = URL_SAFE_NO_PAD.decode_to_vec(text) {
         return Some(TokenPart { bytes, is_canonical: true });
     }
-    let text: String = text.chars().filter(|symbol| !matches!(symbol, '\r' | '\n')).collect();
-    LENIENT.decode(text).ok().map(|bytes| TokenPart { bytes, is_canonical: false })
+    RAW_URL
+        .decode(without_line_breaks(text.as_bytes()))
+        .ok()
+        .map(|bytes| TokenPart { bytes, is_canonical: false })
 }
 
 fn decode_spaced(text: &str) -> Option<TokenPart> {

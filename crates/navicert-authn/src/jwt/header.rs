@@ -3,9 +3,10 @@
 
 use std::borrow::Cow;
 
+use navicert_go::json::{Kind, Raw};
+
 use super::claims::has_duplicates;
 use super::compact::RawToken;
-use crate::json::{Kind, Raw};
 use crate::jwks::key;
 use crate::model::outcome::Refusal;
 use crate::model::{JwsAlgorithm, JwsAlgorithmSet};

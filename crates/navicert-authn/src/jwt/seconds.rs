@@ -1,6 +1,7 @@
 //! Parses times in tokens.
 
-use crate::json::{self, Raw};
+use navicert_go::json::{self, Raw};
+
 use crate::profile::{AuthnProfile, Hardening};
 
 /// The last second of the year 9999.

@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 
 use navicert_cel::{ClaimError, ClaimSet, Untrusted, ValueRef};
+use navicert_go::json::{self, Kind, Raw};
 use serde_json::{Map, Number, Value};
 
-use crate::json::{self, Kind, Raw};
 use crate::jwt::VerifiedClaims;
 use crate::model::outcome::Refusal;
 use crate::profile::{AuthnProfile, Hardening};

@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use navicert_cel::{ClaimError, ClaimSet, EvalErrorKind};
+use navicert_go::json::{Kind, Raw};
+use navicert_go::url::Url;
 use navicert_types::{Secret, Timestamp};
 use tokio::sync::Notify;
 
-use crate::config::{AttributeMapping, CompiledAuthenticator, CompiledIssuer, go_url};
-use crate::json::{Kind, Raw};
+use crate::config::{AttributeMapping, CompiledAuthenticator, CompiledIssuer};
 use crate::jwks::{FetchRequest, JwksContext, JwksRefresher, KeySource, RefreshReason, RefreshResult};
 use crate::jwt::VerifiedClaims;
 use crate::jwt::claims::UnverifiedClaims;
@@ -435,8 +436,8 @@ fn claim_issuer(own: &CompiledIssuer, url: &str) -> CompiledIssuer {
 // H23
 fn check_endpoint(endpoint: &str, verifier: &dyn VerifyToken) -> Result<bool, Unavailable> {
     let host = |url: &str| {
-        let url = go_url::parse(url).ok()?;
-        (url.scheme == "https" && !url.host.is_empty() && !url.has_user)
+        let url = Url::parse(url).ok()?;
+        (url.scheme == "https" && !url.host.is_empty() && url.user_info.is_none())
             .then(|| url.host.to_ascii_lowercase())
     };
     let fetched = host(endpoint).ok_or("the source of a distributed claim is not an https URL")?;

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use navicert_cel::ValueRef;
 use navicert_cel::kubernetes;
+use navicert_go::json::{Kind, Raw};
 use navicert_types::FieldPath;
 
 use super::Evaluator;
 use crate::config::{AttributeMapping, CompiledAuthenticator, CompiledExpression};
-use crate::json::{Kind, Raw};
 use crate::jwt::VerifiedClaims;
 use crate::model::outcome::{Purpose, Refusal};
 use crate::model::{AuthenticatedUser, AuthnStep, CREDENTIAL_ID};

@@ -300,11 +300,6 @@ impl Refusal {
                 | RefusalClass::Distributed
         )
     }
-
-    /// Whether the same token will certainly be rejected again.
-    pub fn is_cacheable(&self) -> bool {
-        !self.is_transient()
-    }
 }
 
 impl RefusalClass {

@@ -9,4 +9,4 @@ pub mod query;
 pub mod unparse;
 
 pub(crate) use macros::Macros;
-pub(crate) use parser::{ParseOptions, parse};
+pub(crate) use parser::{ParseOptions, RESERVED, parse};

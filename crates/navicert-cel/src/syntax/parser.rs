@@ -90,7 +90,8 @@ pub(super) struct Parser<'o> {
     stack: Vec<NodeId>,
 }
 
-const RESERVED: [&str; 17] = [
+/// Words that are reserved for other languages and not allowed as identifiers.
+pub(crate) const RESERVED: [&str; 17] = [
     "as",
     "break",
     "const",

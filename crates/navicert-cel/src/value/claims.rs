@@ -5,6 +5,7 @@ use super::hashed_name::{HashedName, fingerprint};
 use super::{Reading, ValueRef};
 use crate::error::ClaimError;
 use crate::fault::ClaimFault;
+use crate::syntax::RESERVED;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -174,30 +175,6 @@ impl<'a> Claims<'a> {
     }
 }
 
-const RESERVED: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
-
 /// Decodes a key as written in an expression: `foo__dot__bar` is `foo.bar`.
 ///
 /// `None` if it contains an unknown sequence `__word__`.
@@ -222,7 +199,7 @@ pub fn unescape(escaped: &str) -> Option<Cow<'_, str>> {
             "dot" => ".",
             "dash" => "-",
             "slash" => "/",
-            word if RESERVED.contains(&word) && escaped.len() == len + 4 => word,
+            word if is_escaped_word(word) && escaped.len() == len + 4 => word,
             _ => return None,
         };
         let out = out.get_or_insert_default();
@@ -238,6 +215,11 @@ pub fn unescape(escaped: &str) -> Option<Cow<'_, str>> {
             Some(Cow::Owned(out))
         }
     }
+}
+
+/// Words that cannot be identifiers, and are therefore written `__word__`.
+fn is_escaped_word(word: &str) -> bool {
+    matches!(word, "true" | "false" | "null" | "in") || RESERVED.contains(&word)
 }
 
 #[cfg(test)]

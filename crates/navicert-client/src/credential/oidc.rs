@@ -18,6 +18,8 @@ use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
+use navicert_go::percent;
+use navicert_go::url::Url;
 use navicert_types::kubeconfig::AuthProviderConfig;
 use navicert_types::tree::{Node, Syntax, parse};
 use navicert_types::{Secret, error_chain};
@@ -33,7 +35,7 @@ use super::{
 use crate::config::ClientProblem;
 use crate::context::ClientContext;
 use crate::exec::response::bearer;
-use crate::kubeconfig::{Address, FileSystem};
+use crate::kubeconfig::FileSystem;
 use crate::transport::{
     Body, ProxyChoice, ProxyEnvironment, Transport, TransportSettings, Trust, has_certificate,
 };
@@ -259,7 +261,7 @@ impl Oidc {
         authorization: Option<HeaderValue>,
     ) -> Result<(StatusCode, Node), OidcError> {
         let unreachable = |reason: &dyn fmt::Display| OidcError::Unreachable(reason.to_string());
-        let address = Address::parse(url).map_err(|_| unreachable(&"invalid identity provider URL"))?;
+        let address = Url::parse(url).map_err(|_| unreachable(&"invalid identity provider URL"))?;
         if address.scheme != "https" {
             return Err(unreachable(&"identity provider URL is not https"));
         }
@@ -327,14 +329,5 @@ impl fmt::Debug for Oidc {
 
 /// Percent-encodes a form value.
 fn form_encoded(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                escaped.push(char::from(byte));
-            }
-            _ => escaped.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    escaped
+    percent::encode(text, percent::Plus::Literal, percent::is_unreserved)
 }

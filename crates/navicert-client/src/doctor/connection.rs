@@ -10,6 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
+use navicert_go::url::Url;
 use navicert_types::{error_chain, redact};
 use rustls::AlertDescription;
 
@@ -25,7 +26,7 @@ use super::switch::SwitchableCredential;
 use super::tls_probe::alert_in;
 use crate::context::ClientContext;
 use crate::credential::{Credential, CredentialSource, StaticCredential};
-use crate::kubeconfig::{Address, Effective};
+use crate::kubeconfig::Effective;
 use crate::transport::{
     Body, BuildError, Timeouts, Transport, TransportError, TransportSettings, host_and_port,
 };
@@ -104,7 +105,7 @@ impl<'a> Target<'a> {
         let default_port = if self.effective.is_https() { 443 } else { 80 };
         // Without a scheme it is plain http.
         let completed = if server.contains("://") { server } else { format!("http://{server}") };
-        let parsed = Address::parse(&completed).ok();
+        let parsed = Url::parse(&completed).ok();
         let parsed = parsed.as_ref().and_then(|address| host_and_port(address.host));
         parsed.map_or((completed.clone(), default_port), |(host, port)| {
             (host.to_owned(), port.unwrap_or(default_port))

@@ -20,6 +20,7 @@
 use std::ffi::OsStr;
 use std::io::{self, Write};
 
+use navicert_go::url::{Url, UrlError};
 use navicert_types::exec_credential::{
     self, DecodeError, ExecCluster, ExecCredential, ExecCredentialSpec, ExecCredentialStatus, ExecVersion,
     GROUP, KIND,
@@ -29,7 +30,6 @@ use navicert_types::{Secret, Timestamp, redact};
 use thiserror::Error;
 
 use super::response::{self, PluginOutputError};
-use crate::kubeconfig::{Address, AddressError};
 
 /// The request of a client.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,7 +57,7 @@ pub enum PluginInputError {
     NoCluster,
     /// The cluster's proxy URL is invalid.
     #[error("cannot create rest.Config: cannot parse proxy URL")]
-    Proxy(#[source] AddressError),
+    Proxy(#[source] UrlError),
 }
 
 /// Connection settings of the cluster, without credentials.
@@ -140,7 +140,7 @@ impl TryFrom<&ExecCluster> for ClientConfig {
 
     fn try_from(cluster: &ExecCluster) -> Result<Self, PluginInputError> {
         if !cluster.proxy_url.is_empty() {
-            Address::parse(&cluster.proxy_url).map_err(PluginInputError::Proxy)?;
+            Url::parse(&cluster.proxy_url).map_err(PluginInputError::Proxy)?;
         }
         Ok(ClientConfig {
             server: cluster.server.clone(),

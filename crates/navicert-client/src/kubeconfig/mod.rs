@@ -9,7 +9,6 @@
 //! [`ConfigOptions`](crate::ConfigOptions) calls every step. Values are immutable: two contexts that share a user never affect each other.
 // C166
 
-mod address;
 mod file_system;
 mod load;
 mod locate;
@@ -23,7 +22,6 @@ mod validate;
 
 use crate::config::ConfigErrors;
 
-pub use address::{Address, AddressError};
 pub use file_system::{FileSystem, MAX_FILE_BYTES, MemoryFileSystem, OsFileSystem};
 pub use load::{
     KubeconfigFile, KubeconfigFileError, KubeconfigFileErrorReason, KubeconfigText, LoadError,

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use navicert_go::url::{Url, escaped_path};
 use navicert_types::Secret;
 use navicert_types::kubeconfig::{AuthInfo, Cluster};
 
-use super::address::Address;
 use super::merge::MergedKubeconfig;
 use super::validate::ValidationError;
 
@@ -126,7 +126,7 @@ impl Effective {
     /// Whether credentials are sent: only over https. An address without a scheme is http.
     // C160, C161
     pub(crate) fn is_https(&self) -> bool {
-        Address::parse(&self.cluster.server)
+        Url::parse(&self.cluster.server)
             .is_ok_and(|address| address.scheme == "https" && !address.host.is_empty())
     }
 }
@@ -191,12 +191,12 @@ fn with_user_overrides(mut user: AuthInfo, overrides: &Overrides) -> AuthInfo {
 /// The base URL as client-go completes it: without a scheme it is plain http.
 // C161
 pub(crate) fn base_address(server: &str) -> Result<String, String> {
-    match Address::parse(server) {
+    match Url::parse(server) {
         Ok(address) if !address.scheme.is_empty() && !address.host.is_empty() => return Ok(server.to_owned()),
         _ => {}
     }
     let completed = format!("http://{server}");
-    match Address::parse(&completed) {
+    match Url::parse(&completed) {
         Ok(address) if matches!(address.path, "" | "/") => Ok(completed),
         Ok(_) => Err("neither a URL nor host:port".to_owned()),
         Err(error) => Err(error.to_string()),
@@ -209,10 +209,10 @@ impl Effective {
     // C161
     pub(crate) fn server(&self) -> String {
         let server = &self.cluster.server;
-        match Address::parse_without_fragment(server) {
+        match Url::parse_without_fragment(server) {
             Ok(address) if !address.host.is_empty() && address.path.len() > 1 => {
                 let user_info = address.user_info.map(|user| format!("{user}@")).unwrap_or_default();
-                let path = super::address::escaped_path(address.path);
+                let path = escaped_path(address.path);
                 format!("{}://{user_info}{}{path}", address.scheme, address.host)
             }
             _ => server.clone(),
@@ -247,7 +247,7 @@ impl Effective {
     /// Whether the address has a scheme; without one it is plain http, which is usually unintended.
     // C161
     pub(crate) fn has_scheme(&self) -> bool {
-        Address::parse(&self.cluster.server)
+        Url::parse(&self.cluster.server)
             .is_ok_and(|address| !address.scheme.is_empty() && !address.host.is_empty())
     }
 }

@@ -5,9 +5,9 @@
 use std::io;
 use std::path::Path;
 
+use navicert_go::url::Url;
 use navicert_types::kubeconfig::{AuthInfo, Cluster, ExecConfig};
 
-use super::address::Address;
 use super::file_system::FileSystem;
 use super::resolve::Effective;
 
@@ -183,7 +183,7 @@ fn cluster_problems(
 }
 
 fn proxy_fault(url: &str) -> Option<String> {
-    match Address::parse(url) {
+    match Url::parse(url) {
         _ if url.is_empty() => None,
         Err(_) => Some(format!("could not parse: {}", navicert_types::redact::url(url))),
         Ok(address) if ["http", "https", "socks5"].contains(&address.scheme.as_str()) => None,

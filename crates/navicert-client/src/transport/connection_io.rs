@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
+use navicert_io::forward_async_write;
+use navicert_io::wake_gate::{PollGate, WakeFlag};
 use rustls::AlertDescription;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-
-use crate::wake_gate::{PollGate, WakeFlag};
 
 /// A bidirectional byte stream.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -172,34 +172,6 @@ impl AsyncRead for ConnectionIo {
 }
 
 impl AsyncWrite for ConnectionIo {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.record_write_error(context, written)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let flushed = Pin::new(&mut self.stream).poll_flush(context);
-        self.record_write_error(context, flushed)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.record_write_error(context, written)
-    }
+    forward_async_write!(stream => record_write_error: poll_write, poll_write_vectored, poll_flush);
+    forward_async_write!(stream: is_write_vectored, poll_shutdown);
 }

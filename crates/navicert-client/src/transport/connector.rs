@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use navicert_io::coalescing::CoalescingStream;
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
@@ -16,7 +17,6 @@ use super::connection_io::{ConnectionIo, ConnectionState, Stream, alert_in};
 use super::error::TransportError;
 use super::proxy::{self, Proxy, ProxyError, Scheme};
 use super::timer::{Timer, with_timeout};
-use crate::coalescing::CoalescingStream;
 
 /// Timeouts for opening and keeping connections.
 // C182

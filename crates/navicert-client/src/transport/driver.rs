@@ -9,11 +9,11 @@ use std::task::{Context, Poll};
 
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use navicert_io::repoll::SelfWakePoller;
 
 use super::body::Body;
 use super::connection_io::ConnectionIo;
 use crate::credential::BoxFuture;
-use crate::repoll::SelfWakePoller;
 
 type Connection = BoxFuture<'static, hyper::Result<()>>;
 

@@ -2,6 +2,7 @@
 // C170
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
+use navicert_go::percent::{Plus, encode, is_header_key_byte};
 use navicert_types::kubeconfig::AuthInfo;
 
 use super::error::BuildError;
@@ -32,8 +33,9 @@ impl Impersonation {
             headers.push((GROUP, value("as-groups", group)?));
         }
         for (key, values) in &user.impersonate_user_extra {
-            let name = HeaderName::try_from(format!("{EXTRA}{}", percent_encoded(key)))
-                .map_err(|_| BuildError::Impersonate { field: "as-user-extra" })?;
+            let name =
+                HeaderName::try_from(format!("{EXTRA}{}", encode(key, Plus::Literal, is_header_key_byte)))
+                    .map_err(|_| BuildError::Impersonate { field: "as-user-extra" })?;
             for extra in values {
                 headers.push((name.clone(), value("as-user-extra", extra)?));
             }
@@ -54,20 +56,6 @@ impl Impersonation {
 
 fn value(field: &'static str, text: &str) -> Result<HeaderValue, BuildError> {
     HeaderValue::try_from(text).map_err(|_| BuildError::Impersonate { field })
-}
-
-/// Percent-encodes `%` and the bytes that are not allowed in an HTTP token.
-fn percent_encoded(key: &str) -> String {
-    let mut name = String::with_capacity(key.len());
-    for byte in key.bytes() {
-        let plain = byte.is_ascii_alphanumeric() || b"!#$&'*+-.^_`|~".contains(&byte);
-        if plain {
-            name.push(char::from(byte));
-        } else {
-            name.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    name
 }
 
 #[cfg(test)]

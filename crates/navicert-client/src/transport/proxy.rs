@@ -10,10 +10,10 @@ use std::io;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
+use navicert_go::percent;
+use navicert_go::url::Url;
 use navicert_types::Secret;
 use thiserror::Error;
-
-use crate::kubeconfig::Address;
 
 pub use environment::ProxyEnvironment;
 pub(super) use tunnel::{connect, socks5};
@@ -66,7 +66,7 @@ impl Proxy {
     /// # Errors
     /// The text is not a URL, or its scheme is not `http`, `https` or `socks5`.
     pub fn parse(text: &str) -> Result<Self, ProxyError> {
-        let address = Address::parse(text).map_err(|_| ProxyError::Address("not a URL"))?;
+        let address = Url::parse(text).map_err(|_| ProxyError::Address("not a URL"))?;
         let scheme = match address.scheme.as_str() {
             "http" => Scheme::Http,
             "https" => Scheme::Https,
@@ -136,19 +136,9 @@ pub(super) fn join(host: &str, port: u16) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
 
+/// The escapes are valid: the URL has been parsed.
 fn percent_decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, behind)) = rest.split_first() {
-        let escape = (*first == b'%').then(|| behind.split_at_checked(2)).flatten();
-        let decoded = escape.and_then(|(digits, after)| {
-            let digits = std::str::from_utf8(digits).ok()?;
-            Some((u8::from_str_radix(digits, 16).ok()?, after))
-        });
-        let (byte, after) = decoded.unwrap_or((*first, behind));
-        bytes.push(byte);
-        rest = after;
-    }
+    let bytes = percent::decode_lenient(text.as_bytes(), percent::Plus::Literal);
     String::from_utf8_lossy(&bytes).into_owned()
 }
 

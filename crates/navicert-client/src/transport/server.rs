@@ -1,11 +1,11 @@
 //! The API server's address, parsed once: where to connect, the TLS server name and the path prefix.
 
 use http::uri::{Authority, PathAndQuery, Scheme};
+use navicert_go::url::Url;
 use rustls_pki_types::ServerName;
 
 use super::error::{BuildError, TransportError};
 use super::proxy::{host_and_port, join};
-use crate::kubeconfig::Address;
 
 /// An API server's address.
 #[derive(Clone, Debug)]
@@ -26,10 +26,10 @@ impl Server {
     pub(super) fn parse(text: &str, tls_server_name: &str) -> Result<Self, BuildError> {
         let invalid = |reason: &str| BuildError::Server(reason.to_owned());
         let completed;
-        let mut address = Address::parse_without_fragment(text);
+        let mut address = Url::parse_without_fragment(text);
         if !address.as_ref().is_ok_and(|address| !address.scheme.is_empty() && !address.host.is_empty()) {
             completed = format!("http://{text}");
-            address = Address::parse_without_fragment(&completed);
+            address = Url::parse_without_fragment(&completed);
             if address.as_ref().is_ok_and(|address| !matches!(address.path, "" | "/")) {
                 return Err(invalid("neither a URL nor host:port"));
             }

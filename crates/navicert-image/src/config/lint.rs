@@ -336,13 +336,7 @@ fn address_finding(text: &str, host: &str, port: &[u8]) -> Option<PatternFinding
 
 impl fmt::Display for LintFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.file.display())?;
-        if let Some(span) = self.span {
-            write!(f, ":{}:{}", span.line, span.column)?;
-        }
-        if !self.path.is_empty() {
-            write!(f, ": {}", self.path)?;
-        }
+        super::write_location(f, &self.file, self.span, &self.path)?;
         write!(f, ": {} [{}]", self.message, self.rule)?;
         self.hint.as_ref().map_or(Ok(()), |hint| write!(f, "; {hint}"))
     }

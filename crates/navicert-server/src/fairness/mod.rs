@@ -28,7 +28,7 @@ use std::time::Duration;
 use crate::limits::ServerLimits;
 use crate::problem::Problem;
 use queue::FairQueue;
-pub use queue::Seat;
+pub(crate) use queue::Seat;
 use shares::{Shares, lock};
 
 /// Least number of bytes that a request body is counted with: what a waiting request takes besides its body.

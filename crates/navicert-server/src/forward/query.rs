@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use navicert_go::percent::{Plus, decode_lenient};
+
 /// Names of a parameter that carries a token (RFC 6750).
 const TOKEN_PARAMETER: &[u8] = b"access_token";
 
@@ -50,40 +52,12 @@ fn is_named(name: &str, expected: &[u8]) -> bool {
     }
     let mut decoded = Cow::Borrowed(name.as_bytes());
     for _ in 0..MAX_DECODE_ROUNDS {
-        match percent_decode(&decoded) {
-            Some(once) => decoded = Cow::Owned(once),
-            None => break,
+        match decode_lenient(&decoded, Plus::Space) {
+            Cow::Owned(once) => decoded = Cow::Owned(once),
+            Cow::Borrowed(_) => break,
         }
     }
     decoded.trim_ascii().eq_ignore_ascii_case(expected)
-}
-
-/// The decoded text; `None` if there is nothing to decode. Invalid escapes stay as they are.
-fn percent_decode(text: &[u8]) -> Option<Vec<u8>> {
-    if !text.iter().any(|byte| matches!(byte, b'%' | b'+')) {
-        return None;
-    }
-    let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut rest = text;
-    let mut has_changed = false;
-    while let Some((first, after)) = rest.split_first() {
-        let escaped = digit(after.first()).zip(digit(after.get(1))).filter(|_| *first == b'%');
-        let (byte, remaining) = match escaped {
-            Some((high, low)) => {
-                has_changed = true;
-                (u8::try_from(high * 16 + low).unwrap_or_default(), after.get(2..).unwrap_or_default())
-            }
-            None if *first == b'+' => {
-                has_changed = true;
-                (b' ', after)
-            }
-            None => (*first, after),
-        };
-        decoded.push(byte);
-        rest = remaining;
-    }
-    has_changed.then_some(decoded)
 }
 
 #[cfg(test)]

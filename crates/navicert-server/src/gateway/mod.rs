@@ -201,17 +201,6 @@ pub fn sharing_key(config: &Config, read_only: bool) -> String {
     base64::Engine::encode(&base64::engine::general_purpose::URL_SAFE_NO_PAD, digest)
 }
 
-/// Prevents other processes of this user, such as the commands behind the gateway, from reading this process's
-/// memory, and disables core dumps.
-///
-/// # Errors
-/// The system does not support it.
-#[cfg(target_os = "linux")]
-pub fn hide_memory() -> io::Result<()> {
-    use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-    Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
-}
-
 #[derive(Debug)]
 struct GatewayHandler {
     identity: LocalIdentity,

@@ -1,10 +1,11 @@
 //! Counts unfinished HTTP/2 header blocks: a `HEADERS` frame without `END_HEADERS`, whose `CONTINUATION` frames may never
 //! come. hyper has no time limit and no common memory limit for them.
 
-use std::io::{self, IoSlice};
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use navicert_io::forward_async_write;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::unfinished_head::UnfinishedHead;
@@ -49,33 +50,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Http2Heads<S> {
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Http2Heads<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
-    }
+    forward_async_write!(stream: poll_write, poll_write_vectored, is_write_vectored, poll_flush, poll_shutdown);
 }
 
 /// Position in the client's frames.

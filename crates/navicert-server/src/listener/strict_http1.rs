@@ -10,11 +10,12 @@
 pub(super) mod framing;
 
 use std::future::poll_fn;
-use std::io::{self, IoSlice};
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use navicert_client::wake_gate::PollGate;
+use navicert_io::forward_async_write;
+use navicert_io::wake_gate::PollGate;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::unfinished_head::UnfinishedHead;
@@ -79,7 +80,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> StrictHttp1<S> {
     }
 
     /// Records whether the client has taken everything.
-    fn track<T>(&self, progress: Poll<T>) -> Poll<T> {
+    fn track<T>(&mut self, _: &mut Context<'_>, progress: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         self.unfinished.set_unsent_data(progress.is_pending());
         progress
     }
@@ -132,34 +133,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for StrictHttp1<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for StrictHttp1<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.track(written)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let flushed = Pin::new(&mut self.stream).poll_flush(context);
-        self.track(flushed)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.track(written)
-    }
+    forward_async_write!(stream => track: poll_write, poll_write_vectored, poll_flush);
+    forward_async_write!(stream: is_write_vectored, poll_shutdown);
 }

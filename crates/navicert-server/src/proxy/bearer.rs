@@ -5,22 +5,13 @@
 use std::fmt;
 
 use base64::Engine as _;
-use base64::engine::DecodePaddingMode;
-use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use http::HeaderMap;
 use http::header::{HeaderValue, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
+use navicert_go::base64::RAW_URL;
 use zeroize::Zeroizing;
 
 /// Prefix of the WebSocket subprotocol that carries a token.
 const TOKEN_PROTOCOL: &str = "base64url.bearer.authorization.k8s.io.";
-
-/// URL-safe base64 without padding; tolerates trailing bits as Go does.
-const UNPADDED: GeneralPurpose = GeneralPurpose::new(
-    &base64::alphabet::URL_SAFE,
-    GeneralPurposeConfig::new()
-        .with_decode_padding_mode(DecodePaddingMode::RequireNone)
-        .with_decode_allow_trailing_bits(true),
-);
 
 /// A token, never printed: in the header that it was read from, or a copy that is zeroized when dropped.
 pub enum Token<'h> {
@@ -104,7 +95,7 @@ fn web_socket(headers: &HeaderMap) -> Result<Option<Token<'static>>, MalformedTo
         }
     }
     let Some(encoded) = found else { return Ok(None) };
-    let decoded = UNPADDED.decode(encoded).map_err(|_| MalformedToken::Encoding)?;
+    let decoded = RAW_URL.decode(encoded).map_err(|_| MalformedToken::Encoding)?;
     let token = String::from_utf8(decoded).map_err(|_| MalformedToken::Encoding)?;
     match (token.is_empty(), others) {
         (true, _) => Err(MalformedToken::Encoding),

@@ -3,10 +3,12 @@
 //! Nothing is trimmed, replaced or escaped: a user that cannot be encoded exactly is rejected.
 // S260–S269
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use http::header::{HeaderName, HeaderValue};
 use navicert_authn::outcome::RefusalClass;
+use navicert_go::percent;
 
 use crate::audit::Reason;
 use crate::user_ref::{ANONYMOUS, UNAUTHENTICATED, UserRef};
@@ -281,13 +283,7 @@ pub(super) fn is_preserved(text: &str) -> bool {
 pub(super) fn extra_name(prefix: &str, key: &str) -> Result<HeaderName, IdentityError> {
     let mut name = String::with_capacity(prefix.len() + key.len() + 8);
     name.push_str(prefix);
-    for byte in key.bytes() {
-        let is_token = byte.is_ascii_alphanumeric() || b"!#$&'*+-.^_`|~".contains(&byte);
-        match is_token {
-            true => name.push(char::from(byte)),
-            false => name.push_str(&format!("%{byte:02X}")),
-        }
-    }
+    percent::encode_into(&mut name, key.as_bytes(), percent::Plus::Literal, percent::is_header_key_byte);
     let name = HeaderName::try_from(name).map_err(|_| IdentityError::ExtraKey)?;
     let user = name.as_str().get(prefix.len()..).map(extra_key);
     (!key.is_empty() && user.as_deref() == Some(key.as_bytes()))
@@ -300,22 +296,10 @@ pub(super) fn extra_name(prefix: &str, key: &str) -> Result<HeaderName, Identity
 // S229, S236
 pub(super) fn extra_key(rest: &str) -> Vec<u8> {
     let lower = rest.to_ascii_lowercase();
-    let mut key = Vec::with_capacity(lower.len());
-    let mut bytes = lower.bytes();
-    while let Some(byte) = bytes.next() {
-        if byte != b'%' {
-            key.push(byte);
-            continue;
-        }
-        let digits = (bytes.next().and_then(digit), bytes.next().and_then(digit));
-        let (Some(high), Some(low)) = digits else { return lower.into_bytes() };
-        key.push(high * 16 + low);
+    match percent::decode(&lower, percent::Plus::Literal).map(Cow::into_owned) {
+        Some(key) => key,
+        None => lower.into_bytes(),
     }
-    key
-}
-
-fn digit(byte: u8) -> Option<u8> {
-    char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 
 use std::borrow::Cow;
 
-use super::escapes::{Plus, decode};
+use navicert_go::percent::{Plus, decode};
+
 use super::label_selector;
 
 /// Go's limit on the number of parameters; a query with more has none.

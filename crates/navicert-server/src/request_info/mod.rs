@@ -4,7 +4,6 @@
 //!
 //! The reference is `RequestInfoFactory` of `k8s.io/apiserver` (`make differential KIND=request-info`).
 
-mod escapes;
 mod label_selector;
 mod list_options;
 
@@ -12,6 +11,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use http::Method;
+use navicert_go::percent;
 use thiserror::Error;
 
 use list_options::{ListOptions, Parameters};
@@ -137,7 +137,7 @@ impl<'a> RequestInfo<'a> {
         if !path.starts_with('/') || has_control(path) || query.is_some_and(has_control) {
             return Err(RequestInfoError::InvalidPath);
         }
-        let path = match escapes::decode(path, escapes::Plus::Literal).ok_or(RequestInfoError::InvalidPath)? {
+        let path = match percent::decode(path, percent::Plus::Literal).ok_or(RequestInfoError::InvalidPath)? {
             Cow::Borrowed(bytes) => std::str::from_utf8(bytes).map(Cow::Borrowed).ok(),
             Cow::Owned(bytes) => String::from_utf8(bytes).map(Cow::Owned).ok(),
         };

@@ -8,6 +8,8 @@ use std::io::{self, BufRead, BufReader, Cursor, Read, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+#[cfg(target_os = "linux")]
+use navicert_io::process_memory::hide_memory;
 use navicert_plugin::{ProcessRunner, foreground};
 use navicert_signer::program::{SignerEnvironment, SignerProgram};
 use navicert_types::SystemClock;
@@ -42,7 +44,7 @@ fn main() -> ExitCode {
     }
     // This process handles a PIN, so keep it out of core dumps and away from debuggers. Continue if that fails.
     #[cfg(target_os = "linux")]
-    let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
+    let _ = hide_memory();
     let environment = SignerEnvironment {
         environment: environment(),
         runner: Arc::new(ProcessRunner::new(Arc::new(SystemClock))),

@@ -3,13 +3,12 @@
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use navicert_plugin::private_socket::check_peer;
+use navicert_io::private_socket::{check_path, check_peer};
 use navicert_types::external_signer::v1;
 
 use super::exec::show_prompt;
@@ -92,17 +91,13 @@ impl SocketSigner {
     }
 
     fn open(&self) -> Result<BufReader<UnixStream>, SignError> {
-        let refuse = |problem: &str| SignError::Socket {
-            path: self.path.display().to_string(),
-            problem: problem.to_owned(),
-        };
-        check_socket_path(&self.path).map_err(refuse)?;
+        check_path(&self.path).map_err(|problem| self.unusable(&problem))?;
         let stream = UnixStream::connect(&self.path).map_err(|error| self.unusable(&error))?;
         check_peer(&stream).map_err(|error| self.unusable(&error))?;
         Ok(BufReader::new(stream))
     }
 
-    fn unusable(&self, error: &io::Error) -> SignError {
+    fn unusable(&self, error: &dyn std::error::Error) -> SignError {
         SignError::Socket { path: self.path.display().to_string(), problem: error.to_string() }
     }
 
@@ -122,25 +117,4 @@ fn send(connection: &mut BufReader<UnixStream>, line: &str, limit: Duration) -> 
     stream.set_read_timeout(Some(limit))?;
     stream.set_write_timeout(Some(limit))?;
     stream.write_all(line.as_bytes())
-}
-
-/// Checks that the socket has mode 0600, its directory mode 0700, and both are owned by this user.
-// C885
-pub(super) fn check_socket_path(path: &Path) -> Result<(), &'static str> {
-    let me = rustix::process::geteuid().as_raw();
-    let facts = path.symlink_metadata().map_err(|_| "no such file")?;
-    if !facts.file_type().is_socket() {
-        return Err("not a socket");
-    }
-    if facts.uid() != me || facts.mode() & 0o077 != 0 {
-        return Err("owned by another user, or accessible to other users");
-    }
-    let dir = path.parent().ok_or("the path has no parent directory")?;
-    let facts = dir.symlink_metadata().map_err(|_| "cannot inspect its directory")?;
-    if !facts.is_dir() || facts.uid() != me || facts.mode() & 0o077 != 0 {
-        return Err(
-            "its directory is owned by another user, or accessible to other users (mode 0700 is required)",
-        );
-    }
-    Ok(())
 }

@@ -3,9 +3,8 @@
 use std::fmt;
 
 use base64::Engine as _;
-use base64::alphabet;
-use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use indexmap::IndexMap;
+use navicert_go::base64::{STANDARD, without_line_breaks};
 use zeroize::{Zeroize, Zeroizing};
 
 use super::{Decode, Decoder};
@@ -175,12 +174,6 @@ impl fmt::Debug for Base64 {
     }
 }
 
-/// Go ignores trailing bits.
-const STANDARD: GeneralPurpose = GeneralPurpose::new(
-    &alphabet::STANDARD,
-    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
-);
-
 impl Decode for Base64 {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
         match &node.value {
@@ -189,8 +182,7 @@ impl Decode for Base64 {
                 if let Ok(bytes) = base64_simd::STANDARD.decode_to_vec(text.as_bytes()) {
                     return Some(Base64(bytes));
                 }
-                let packed: Zeroizing<Vec<u8>> =
-                    Zeroizing::new(text.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect());
+                let packed = Zeroizing::new(without_line_breaks(text.as_bytes()));
                 let bytes = STANDARD.decode(&*packed).ok();
                 if bytes.is_none() {
                     decoder.report_invalid_value(node, not_base64(&packed));

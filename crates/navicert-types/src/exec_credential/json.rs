@@ -1,7 +1,9 @@
 //! JSON byte for byte as Go's encoder writes it: plugins hash, log and compare their input.
 
+pub(super) use navicert_go::json::write_string as string;
+
 use super::{ExecVersion, KIND};
-use crate::tree::{MappingEntry, Node, Value, quoted};
+use crate::tree::{MappingEntry, Node, Value};
 
 /// The common beginning of every version: `kind`, then `apiVersion`.
 // C210
@@ -57,9 +59,4 @@ pub(super) fn tree(text: &mut String, node: &Node) {
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => text.push_str(&node.to_json()),
     }
-}
-
-/// Writes a string with Go's HTML-safe escapes.
-pub(super) fn string(text: &mut String, value: &str) {
-    quoted(text, value, |c| matches!(c, '<' | '>' | '&' | '\u{2028}' | '\u{2029}'));
 }

@@ -50,11 +50,6 @@ impl Time {
         self.seconds
     }
 
-    /// Nanoseconds within the second.
-    pub fn subsecond_nanoseconds(self) -> u32 {
-        self.nanoseconds
-    }
-
     /// A timestamp to compare with a clock. Saturates at the range of [`Timestamp`], which ends two days earlier.
     pub fn timestamp(self) -> Timestamp {
         let nanoseconds = i32::try_from(self.nanoseconds).unwrap_or_default();

@@ -1,6 +1,7 @@
 //! Parses JSON (RFC 8259) into the tree as leniently as Go's encoding/json: invalid UTF-8 and lone surrogates become
 //! U+FFFD, and repeated keys are kept for the decoder to check.
 
+use navicert_go::json::{decode_escape, push_lossy};
 use zeroize::Zeroizing;
 
 use super::builder::{Builder, NO_ANCHOR, syntax_error};
@@ -179,44 +180,18 @@ impl Reader<'_> {
     }
 
     fn escape(&mut self, text: &mut String) -> Result<(), Diagnostic> {
-        let escaped = match self.bytes.get(self.offset + 1) {
-            Some(&byte @ (b'"' | b'\\' | b'/')) => char::from(byte),
-            Some(b'b') => '\u{8}',
-            Some(b'f') => '\u{C}',
-            Some(b'n') => '\n',
-            Some(b'r') => '\r',
-            Some(b't') => '\t',
-            Some(b'u') => return self.unicode_escape(text),
-            _ => return Err(self.error_here("unknown escape in string")),
-        };
-        text.push(escaped);
-        self.offset += 2;
-        Ok(())
-    }
-
-    fn unicode_escape(&mut self, text: &mut String) -> Result<(), Diagnostic> {
-        let Some(first) = self.code_unit(self.offset) else {
-            return Err(self.error_here("`\\u` in string needs four hexadecimal digits"));
-        };
-        self.offset += 6;
-        let pair = self.code_unit(self.offset).map(|second| [first, second]);
-        let joined = pair.and_then(|pair| match char::decode_utf16(pair).next() {
-            Some(Ok(c)) if c > '\u{FFFF}' => Some(c),
-            _ => None,
-        });
-        if joined.is_some() {
-            self.offset += 6;
+        let escape = self.bytes.get(self.offset + 1..).unwrap_or_default();
+        match decode_escape(escape) {
+            Some((symbol, length)) => {
+                text.push(symbol);
+                self.offset += 1 + length;
+                Ok(())
+            }
+            None if escape.first() == Some(&b'u') => {
+                Err(self.error_here("`\\u` in string needs four hexadecimal digits"))
+            }
+            None => Err(self.error_here("unknown escape in string")),
         }
-        text.push(joined.or(char::from_u32(first.into())).unwrap_or(char::REPLACEMENT_CHARACTER));
-        Ok(())
-    }
-
-    /// The value of `\uXXXX` at an offset.
-    fn code_unit(&self, offset: usize) -> Option<u16> {
-        let digits = self.bytes.get(offset..offset + 6)?.strip_prefix(b"\\u")?;
-        let valid = digits.iter().all(u8::is_ascii_hexdigit);
-        let digits = std::str::from_utf8(digits).ok().filter(|_| valid)?;
-        u16::from_str_radix(digits, 16).ok()
     }
 
     fn peek(&self) -> Option<u8> {
@@ -246,14 +221,6 @@ impl Reader<'_> {
         let more = rest.iter().take_while(|byte| **byte & 0xC0 == 0x80).count();
         let end = (self.offset + 1 + more).min(self.bytes.len()).max(self.offset);
         syntax_error(self.span_to(end), message)
-    }
-}
-
-/// Like Go, replaces every invalid byte with its own replacement character.
-fn push_lossy(text: &mut String, bytes: &[u8]) {
-    for chunk in bytes.utf8_chunks() {
-        text.push_str(chunk.valid());
-        text.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use navicert_go::json::write_string_escaping;
+
 use super::scalar::{self, Scalar};
 use super::{MappingEntry, Node, Number, Value};
 
@@ -120,34 +122,7 @@ fn json_string(text: &mut String, value: &str) {
     let is_spelled_out = |c: char| {
         matches!(c, '\u{7F}'..='\u{9F}' | '\u{2028}' | '\u{2029}' | '\u{FEFF}' | '\u{FFFE}' | '\u{FFFF}')
     };
-    quoted(text, value, is_spelled_out);
-}
-
-/// Writes a JSON string. Escapes quotes, backslashes, control characters, and the characters selected by the caller.
-pub(crate) fn quoted(text: &mut String, value: &str, is_spelled_out: impl Fn(char) -> bool) {
-    let is_special = |c: char| matches!(c, '"' | '\\' | '\0'..' ') || is_spelled_out(c);
-    text.push('"');
-    let mut rest = value;
-    while let Some((plain, from_special)) = rest.find(is_special).and_then(|at| rest.split_at_checked(at)) {
-        text.push_str(plain);
-        let mut symbols = from_special.chars();
-        match symbols.next().unwrap_or_default() {
-            '"' => text.push_str("\\\""),
-            '\\' => text.push_str("\\\\"),
-            '\n' => text.push_str("\\n"),
-            '\r' => text.push_str("\\r"),
-            '\t' => text.push_str("\\t"),
-            '\u{8}' => text.push_str("\\b"),
-            '\u{c}' => text.push_str("\\f"),
-            other => {
-                // Writing to a String cannot fail.
-                let _ = write!(text, "\\u{:04x}", u32::from(other));
-            }
-        }
-        rest = symbols.as_str();
-    }
-    text.push_str(rest);
-    text.push('"');
+    write_string_escaping(text, value, is_spelled_out);
 }
 
 fn yaml_mapping(text: &mut String, entries: &[&MappingEntry], indent: usize) {

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use navicert_client::exec::interactive::{ProcessTerminal, Terminal};
 use navicert_client::transport::{Transport, TransportError};
 use navicert_client::{Client, Config};
-use navicert_plugin::{ProcessRunner, RepeatedStderrFilter, RuntimeDirectory, foreground};
+use navicert_io::process_memory::hide_memory;
+use navicert_io::runtime_directory::RuntimeDirectory;
+use navicert_plugin::{ProcessRunner, RepeatedStderrFilter, foreground};
 use navicert_server::gateway::child_kubeconfig::{self, ContextNames};
 use navicert_server::gateway::{self, Gateway, GatewayError, GatewaySettings, RunningGateway};
 use navicert_signer::remote::SessionRunner;
@@ -78,7 +80,7 @@ impl Access {
         environment: &Environment,
         output: &mut Output,
     ) -> Result<Self, Failure> {
-        if let Err(error) = gateway::hide_memory() {
+        if let Err(error) = hide_memory() {
             output.warning(&format!(
                 "failed to protect this process's memory from other processes of this user: {error}"
             ));

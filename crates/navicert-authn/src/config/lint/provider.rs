@@ -2,9 +2,10 @@
 
 use navicert_cel::syntax::ast::{Node, NodeId, Tree};
 
+use navicert_go::url::Url;
+
 use super::{Lint, about, call};
 use crate::config::compile::{AttributeMapping, CompiledAuthenticator, CompiledExpression};
-use crate::config::go_url;
 
 /// Claims that the standard defines as booleans.
 // OpenID Connect Core, section 5.1
@@ -205,7 +206,7 @@ fn issuer_field(authenticator: &CompiledAuthenticator, name: &str) -> navicert_t
 }
 
 fn has_host(url: &str, is_wanted: impl Fn(&str) -> bool) -> bool {
-    go_url::parse(url).is_ok_and(|url| is_wanted(&url.host.to_ascii_lowercase()))
+    Url::parse(url).is_ok_and(|url| is_wanted(&url.host.to_ascii_lowercase()))
 }
 
 #[cfg(test)]

@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 
-use navicert_image::daemon::{Daemon, DaemonService, forbid_core_dumps};
+use navicert_image::daemon::{Daemon, DaemonService};
 use navicert_image::default_paths::{DefaultPaths, SOCKET_VARIABLE};
 use navicert_image::docker_helper::{parse_mirrors, parse_scopes};
 use navicert_image::metrics::TextMetrics;
 use navicert_image::reload::Reloader;
 use navicert_image::socket::{DaemonReply, DaemonVerb, call};
+use navicert_io::process_memory::forbid_core_dumps;
 use navicert_types::error_chain;
 use serde_json::json;
 

@@ -15,13 +15,13 @@ use navicert_authn::config::{
 use navicert_authn::jwks::JwksContext;
 use navicert_authn::metrics::AuthnMetrics;
 use navicert_client::transport::{Timer, TokioTimer};
+use navicert_io::process_memory::hide_memory;
 use navicert_server::ServerLimits;
 use navicert_server::audit::{AuditLog, AuditTarget};
 use navicert_server::background_tasks::{self, BackgroundTasks};
 use navicert_server::confinement::{ConfinedFiles, ConfinementPlan};
 use navicert_server::descriptors;
 use navicert_server::fetch::HttpFetch;
-use navicert_server::gateway::hide_memory;
 use navicert_server::health::{ConfigurationCheck, Health, IssuersCheck};
 use navicert_server::listener::{Handler, Security};
 use navicert_server::memory::{self, MemoryLimit};

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::thread;
 
+use navicert_io::process_memory::forbid_core_dumps;
 use navicert_signer::pkcs11::Pkcs11KeyStore;
 use navicert_signer::program::{SOCKET_VARIABLE, SignerEnvironment};
 use navicert_signer::remote::{KeyStore, SignerServer};
@@ -28,7 +29,7 @@ pub(super) fn run(
             text: format!("no directory for the socket: {error}; or set `--socket` or `{SOCKET_VARIABLE}`"),
         })?;
     let count = selections.len();
-    if let Err(error) = navicert_image::daemon::forbid_core_dumps() {
+    if let Err(error) = forbid_core_dumps() {
         output.warning(&format!("failed to disable core dumps: {error}"));
     }
     let ring = Pkcs11KeyStore::serving(selections, module, around.pin_provider_factory())

@@ -1,46 +1,12 @@
-//! Go's wording: messages of its JSON and base64 decoders, `%q` quoting and time format. Operators search for
-//! kube-apiserver's log messages, so they have to match exactly.
+//! Go's messages for invalid JSON. Operators search for kube-apiserver's log lines, so they have to match exactly.
+//!
+//! A second scanner beside `validate.rs`, because it is the slow one: it knows at every byte what Go was looking for.
 
-use std::fmt::Write as _;
-
-use crate::json::{GO_DEPTH, Kind};
-
-/// What Go's decoder calls a kind of value.
-pub(super) fn kind(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Null => "null",
-        Kind::Bool => "bool",
-        Kind::Number => "number",
-        Kind::String => "string",
-        Kind::Array => "array",
-        Kind::Object => "object",
-    }
-}
-
-/// `json: cannot unmarshal number into Go value of type string`
-pub(super) fn type_mismatch(found: Kind, wanted: &str) -> String {
-    format!("json: cannot unmarshal {} into Go value of type {wanted}", kind(found))
-}
-
-/// Go's error for the first byte that is not unpadded base64url.
-pub(super) fn base64_error(text: &str) -> Option<String> {
-    base64_error_of(text, |byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'), false)
-}
-
-/// The same for padded standard base64.
-pub(super) fn padded_base64_error(text: &str) -> Option<String> {
-    let symbols = text.trim_end_matches('=');
-    base64_error_of(symbols, |byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'), true)
-}
-
-fn base64_error_of(text: &str, is_symbol: impl Fn(u8) -> bool, is_padded: bool) -> Option<String> {
-    let invalid = text.bytes().position(|byte| !is_symbol(byte));
-    let dangling = (text.len() % 4 == 1).then(|| text.len() - usize::from(!is_padded || text.len() == 1));
-    invalid.or(dangling).map(|at| format!("illegal base64 data at input byte {at}"))
-}
+use super::MAX_DEPTH;
+use crate::quote::quoted;
 
 /// Go's syntax error for invalid JSON; `None` if it is valid.
-pub(crate) fn syntax_error(text: &[u8]) -> Option<String> {
+pub fn syntax_error(text: &[u8]) -> Option<String> {
     let mut scanner = Scanner { open: Vec::new(), state: ScanState::Value };
     for byte in text {
         if let Err(message) = scanner.step(*byte) {
@@ -167,7 +133,7 @@ impl Scanner {
     }
 
     fn enter(&mut self, is_object: bool) -> Result<(), String> {
-        if self.open.len() == GO_DEPTH {
+        if self.open.len() == MAX_DEPTH {
             self.state = ScanState::Broken;
             return Err("exceeded max depth".to_owned());
         }
@@ -235,68 +201,6 @@ fn character(byte: u8) -> String {
     }
 }
 
-/// A string quoted as by `%q`.
-pub(super) fn quoted(text: &str) -> String {
-    let mut out = String::from('"');
-    for symbol in text.chars() {
-        match symbol {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\u{7}' => out.push_str("\\a"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{b}' => out.push_str("\\v"),
-            '\0'..' ' | '\u{7f}' => _ = write!(out, "\\x{:02x}", u32::from(symbol)),
-            ' '..'\u{7f}' => out.push(symbol),
-            _ if is_printable(symbol) => out.push(symbol),
-            _ if u32::from(symbol) < 0x1_0000 => _ = write!(out, "\\u{:04x}", u32::from(symbol)),
-            _ => _ = write!(out, "\\U{:08x}", u32::from(symbol)),
-        }
-    }
-    out.push('"');
-    out
-}
-
-fn is_printable(symbol: char) -> bool {
-    let invisible = matches!(symbol, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e000}'..='\u{f8ff}');
-    !symbol.is_control() && !symbol.is_whitespace() && !invisible
-}
-
-/// A list of quoted strings in brackets, as by `%q`.
-pub(super) fn quoted_list<'t>(texts: impl Iterator<Item = &'t str>) -> String {
-    format!("[{}]", texts.map(quoted).collect::<Vec<_>>().join(" "))
-}
-
-/// A time as Go prints it in UTC, with Go's 64-bit wrap-around.
-pub(super) fn time(seconds: i64, nanoseconds: i32) -> String {
-    // Go counts unsigned seconds from the first of March of the year -292277022400.
-    const YEARS: i128 = 292_277_022_400;
-    const DAYS_TO_YEAR_ONE: i128 = YEARS / 400 * 146_097 + 306;
-    const DAYS_TO_1970: i128 = DAYS_TO_YEAR_ONE + 719_162;
-    let since = (i128::from(seconds) + DAYS_TO_1970 * 86_400).rem_euclid(1 << 64);
-    let (days, second) = (since / 86_400, since % 86_400);
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year_of_era = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day_of_year = day - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let (month, later) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    let year = era * 400 + year_of_era - YEARS + later;
-    let mut fraction = if nanoseconds > 0 { format!(".{nanoseconds:09}") } else { String::new() };
-    fraction.truncate(fraction.trim_end_matches('0').len());
-    let sign = if year < 0 { "-" } else { "" };
-    format!(
-        "{sign}{:04}-{month:02}-{day:02} {:02}:{:02}:{:02}{fraction} +0000 UTC",
-        year.abs(),
-        second / 3_600,
-        second / 60 % 60,
-        second % 60,
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -342,31 +246,8 @@ mod tests {
             }
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             seed >>= 1;
-            let valid = crate::json::Raw::parse(text.as_bytes()).is_ok();
+            let valid = super::super::Raw::parse(text.as_bytes()).is_ok();
             assert_eq!(syntax_error(text.as_bytes()).is_none(), valid, "{text}");
         }
-    }
-
-    #[test]
-    fn times_match_go() {
-        for (seconds, nanoseconds, message) in [
-            (0, 0, "1970-01-01 00:00:00 +0000 UTC"),
-            (1_800_000_000, 250_000_000, "2027-01-15 08:00:00.25 +0000 UTC"),
-            (-1, 0, "1969-12-31 23:59:59 +0000 UTC"),
-            (-62_135_596_800, 0, "0001-01-01 00:00:00 +0000 UTC"),
-            (951_782_400, 0, "2000-02-29 00:00:00 +0000 UTC"),
-            (i64::MAX, 0, "292277026596-12-04 15:30:07 +0000 UTC"),
-            (i64::MIN, 0, "292277026596-12-04 15:30:08 +0000 UTC"),
-        ] {
-            assert_eq!(time(seconds, nanoseconds), message);
-        }
-    }
-
-    #[test]
-    fn base64_error_positions_match_go() {
-        for (text, at) in [("A", 0), ("AAAAA", 4), ("A+AA", 1), ("AA=A", 2)] {
-            assert_eq!(base64_error(text), Some(format!("illegal base64 data at input byte {at}")), "{text}");
-        }
-        assert_eq!(base64_error("AAAA"), None);
     }
 }

@@ -21,6 +21,7 @@ pub struct PollGate {
 
 impl PollGate {
     /// The flag that opens the gate; other code may set it too.
+    #[inline]
     pub fn wake_flag(&self) -> &Arc<WakeFlag> {
         &self.wake_flag
     }
@@ -45,6 +46,7 @@ impl PollGate {
         polled
     }
 
+    #[inline]
     fn register(&mut self, waker: &Waker) {
         if self.registered.as_ref().is_none_or(|registered| !registered.will_wake(waker)) {
             self.registered = Some(waker.clone());
@@ -75,6 +77,7 @@ pub struct WakeFlag {
 
 impl WakeFlag {
     /// Sets the flag and wakes the registered task, which then polls again.
+    #[inline]
     pub fn notify(&self) {
         self.woken.store(true, Ordering::Release);
         let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).clone();

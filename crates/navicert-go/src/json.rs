@@ -2,22 +2,30 @@
 //!
 //! Claims need what common JSON libraries hide: duplicate members, the exact text of numbers, strings that are not
 //! UTF-8, and 10,000 levels of nesting.
+//!
+//! The tree of `navicert-types` reads JSON too: files, where every node and error needs its line and column, at the price
+//! of an allocation per node. Here nothing is allocated for a text without escapes.
 
 mod number;
+mod string;
+mod syntax_error;
 mod validate;
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-pub(crate) use number::{number_length, plain_digits};
+pub use number::{number_length, plain_digits};
+use string::unquoted;
+pub use string::{decode_escape, push_lossy, write_string, write_string_escaping};
+pub use syntax_error::syntax_error;
 use validate::{Member, after_plain, validate};
 
 /// The maximum nesting of Go's decoder.
-pub(crate) const GO_DEPTH: usize = 10_000;
+pub const MAX_DEPTH: usize = 10_000;
 
 /// One JSON value in a valid text.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Raw<'t> {
+pub enum Raw<'t> {
     /// UTF-8 without escapes: strings can be borrowed.
     Plain(&'t str),
     /// Anything else.
@@ -32,33 +40,67 @@ impl PartialEq for Raw<'_> {
 
 /// Why a text is not JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum JsonError {
+#[non_exhaustive]
+pub enum JsonError {
+    /// The byte at this offset is not what JSON needs here.
     #[error("invalid JSON at byte {0}")]
     Syntax(usize),
+    /// More than [`MAX_DEPTH`] containers in each other.
     #[error("JSON nested too deeply")]
     TooDeep,
 }
 
 /// Kinds of JSON values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// `null`.
     Null,
+    /// `true` or `false`.
     Bool,
+    /// A number.
     Number,
+    /// A string.
     String,
+    /// An array.
     Array,
+    /// An object.
     Object,
+}
+
+impl Kind {
+    /// What Go's decoder calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Null => "null",
+            Kind::Bool => "bool",
+            Kind::Number => "number",
+            Kind::String => "string",
+            Kind::Array => "array",
+            Kind::Object => "object",
+        }
+    }
+
+    /// Go's message for a value that does not fit: `json: cannot unmarshal number into Go value of type string`.
+    pub fn type_mismatch(self, wanted: &str) -> String {
+        format!("json: cannot unmarshal {} into Go value of type {wanted}", self.name())
+    }
 }
 
 impl<'t> Raw<'t> {
     /// Validates that the text is one JSON value, optionally surrounded by white space.
-    pub(crate) fn parse(text: &'t [u8]) -> Result<Self, JsonError> {
+    ///
+    /// # Errors
+    /// [`JsonError`] where Go's decoder fails.
+    pub fn parse(text: &'t [u8]) -> Result<Self, JsonError> {
         validate(text, |_| {})?;
         Ok(Raw::from_valid(text.trim_ascii()))
     }
 
     /// Validates a text and returns its depth. If it is an object, collects its members on the way.
-    pub(crate) fn parse_object(
+    ///
+    /// # Errors
+    /// [`JsonError`] where Go's decoder fails.
+    pub fn parse_object(
         text: &'t [u8],
         members: &mut Vec<(Cow<'t, str>, Raw<'t>)>,
     ) -> Result<(Self, usize), JsonError> {
@@ -93,7 +135,9 @@ impl<'t> Raw<'t> {
         }
     }
 
-    pub(crate) fn kind(self) -> Kind {
+    /// Which kind of value it is.
+    #[inline]
+    pub fn kind(self) -> Kind {
         match self.bytes().first() {
             Some(b'{') => Kind::Object,
             Some(b'[') => Kind::Array,
@@ -104,17 +148,21 @@ impl<'t> Raw<'t> {
         }
     }
 
-    pub(crate) fn is_null(self) -> bool {
+    /// Whether it is `null`.
+    #[inline]
+    pub fn is_null(self) -> bool {
         self.kind() == Kind::Null
     }
 
-    pub(crate) fn is_true(self) -> bool {
+    /// Whether it is `true`.
+    #[inline]
+    pub fn is_true(self) -> bool {
         self.bytes() == b"true"
     }
 
     /// Its bytes.
     #[inline]
-    pub(crate) fn bytes(self) -> &'t [u8] {
+    pub fn bytes(self) -> &'t [u8] {
         match self {
             Raw::Plain(text) => text.as_bytes(),
             Raw::Any(bytes) => bytes,
@@ -122,7 +170,8 @@ impl<'t> Raw<'t> {
     }
 
     /// The text of a number.
-    pub(crate) fn number(self) -> Option<&'t str> {
+    #[inline]
+    pub fn number(self) -> Option<&'t str> {
         match self {
             _ if self.kind() != Kind::Number => None,
             Raw::Plain(text) => Some(text),
@@ -131,13 +180,13 @@ impl<'t> Raw<'t> {
     }
 
     /// The value as written.
-    pub(crate) fn text(self) -> Cow<'t, str> {
+    pub fn text(self) -> Cow<'t, str> {
         String::from_utf8_lossy(self.bytes())
     }
 
     /// An unescaped string; invalid text becomes U+FFFD.
     #[inline]
-    pub(crate) fn string(self) -> Option<Cow<'t, str>> {
+    pub fn string(self) -> Option<Cow<'t, str>> {
         match self {
             Raw::Plain(text) if text.starts_with('"') => text.get(1..text.len() - 1).map(Cow::Borrowed),
             Raw::Plain(_) => None,
@@ -146,17 +195,19 @@ impl<'t> Raw<'t> {
     }
 
     /// The members of an object in order, duplicates included; empty for other values.
-    pub(crate) fn members(self) -> Members<'t> {
+    #[inline]
+    pub fn members(self) -> Members<'t> {
         Members(Walk::over(self, b'{'))
     }
 
     /// The elements of an array; empty for other values.
-    pub(crate) fn elements(self) -> Elements<'t> {
+    #[inline]
+    pub fn elements(self) -> Elements<'t> {
         Elements(Walk::over(self, b'['))
     }
 
     /// Whether a string contains invalid UTF-8 or an unpaired surrogate.
-    pub(crate) fn has_replacements(self) -> bool {
+    pub fn has_replacements(self) -> bool {
         let bytes = self.bytes();
         if std::str::from_utf8(bytes).is_err() {
             return true;
@@ -186,11 +237,13 @@ fn odd_member(text: &[u8], member: Member) -> Option<(Cow<'_, str>, Raw<'_>)> {
 }
 
 /// See [`Raw::members`].
-pub(crate) struct Members<'t>(Walk<'t>);
+#[derive(Debug)]
+pub struct Members<'t>(Walk<'t>);
 
 impl<'t> Iterator for Members<'t> {
     type Item = (Cow<'t, str>, Raw<'t>);
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         let name = self.0.value()?.string()?;
         self.0.skip(b':');
@@ -199,17 +252,20 @@ impl<'t> Iterator for Members<'t> {
 }
 
 /// See [`Raw::elements`].
-pub(crate) struct Elements<'t>(Walk<'t>);
+#[derive(Debug)]
+pub struct Elements<'t>(Walk<'t>);
 
 impl<'t> Iterator for Elements<'t> {
     type Item = Raw<'t>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         self.0.value()
     }
 }
 
 /// A position inside a container of valid JSON.
+#[derive(Debug)]
 struct Walk<'t> {
     inside: Raw<'t>,
     at: usize,
@@ -291,69 +347,6 @@ fn end_of_value(text: &[u8], start: usize) -> usize {
         }
     }
     text.len()
-}
-
-/// The unescaped string; `None` if it is not a string.
-fn unquoted(bytes: &[u8]) -> Option<Cow<'_, str>> {
-    let inner = bytes.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
-    match std::str::from_utf8(inner) {
-        Ok(plain) if !inner.contains(&b'\\') => Some(Cow::Borrowed(plain)),
-        _ => Some(Cow::Owned(unquote(inner))),
-    }
-}
-
-fn unquote(inner: &[u8]) -> String {
-    let mut out = String::with_capacity(inner.len());
-    let mut rest = inner;
-    while let Some(stop) = rest.iter().position(|byte| *byte == b'\\') {
-        let (plain, escape) = rest.split_at(stop);
-        push_lossy(&mut out, plain);
-        rest = push_escape(&mut out, escape.get(1..).unwrap_or_default());
-    }
-    push_lossy(&mut out, rest);
-    out
-}
-
-/// Every byte that is not part of a character becomes one U+FFFD, as in Go.
-fn push_lossy(out: &mut String, bytes: &[u8]) {
-    for chunk in bytes.utf8_chunks() {
-        out.push_str(chunk.valid());
-        out.extend(chunk.invalid().iter().map(|_| '\u{fffd}'));
-    }
-}
-
-/// Decodes one escape after the backslash; returns the rest.
-fn push_escape<'t>(out: &mut String, text: &'t [u8]) -> &'t [u8] {
-    let [symbol, rest @ ..] = text else { return &[] };
-    match symbol {
-        b'b' => out.push('\u{8}'),
-        b'f' => out.push('\u{c}'),
-        b'n' => out.push('\n'),
-        b'r' => out.push('\r'),
-        b't' => out.push('\t'),
-        b'u' => {
-            let Some((first, rest)) = unit(rest) else { return &[] };
-            if let 0xd800..=0xdbff = first
-                && let Some((second @ 0xdc00..=0xdfff, after)) = rest.strip_prefix(b"\\u").and_then(unit)
-            {
-                let code = 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
-                out.push(char::from_u32(code).unwrap_or('\u{fffd}'));
-                return after;
-            }
-            out.push(char::from_u32(first).unwrap_or('\u{fffd}'));
-            return rest;
-        }
-        other => out.push(char::from(*other)),
-    }
-    rest
-}
-
-/// Four hexadecimal digits.
-fn unit(text: &[u8]) -> Option<(u32, &[u8])> {
-    let (digits, rest) = text.split_at_checked(4)?;
-    let digits =
-        std::str::from_utf8(digits).ok().filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))?;
-    Some((u32::from_str_radix(digits, 16).ok()?, rest))
 }
 
 #[cfg(test)]

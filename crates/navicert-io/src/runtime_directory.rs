@@ -7,6 +7,8 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use crate::private_socket;
+
 /// The name of the directory below the user's runtime directory.
 const NAME: &str = "navicert";
 /// Shared memory, which is not written to disk.
@@ -22,7 +24,7 @@ const SHARED_MEMORY: &str = "/dev/shm";
 /// first one, and look for files of other programs in all of them: one of two programs may lack the variable.
 ///
 /// ```
-/// use navicert_plugin::RuntimeDirectory;
+/// use navicert_io::runtime_directory::RuntimeDirectory;
 ///
 /// let directory = RuntimeDirectory::locate(&|_| None);
 /// assert!(directory.file("signer.sock").is_some_and(|path| path.is_absolute()));
@@ -88,9 +90,7 @@ impl RuntimeDirectory {
 
 /// Whether this user owns the directory and others have no access.
 fn is_private(metadata: io::Result<fs::Metadata>) -> bool {
-    metadata.is_ok_and(|found| {
-        found.is_dir() && found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o077 == 0
-    })
+    metadata.is_ok_and(|found| found.is_dir() && private_socket::is_private(&found))
 }
 
 /// Whether other users cannot rename or remove what this user creates in the directory: it is this user's own, or it has

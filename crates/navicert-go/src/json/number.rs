@@ -2,7 +2,8 @@
 
 /// The value of up to 18 digits, which most numbers in claims are; `None` for
 /// anything else.
-pub(crate) fn plain_digits(text: &[u8]) -> Option<i64> {
+#[inline]
+pub fn plain_digits(text: &[u8]) -> Option<i64> {
     const ALWAYS_FIT: usize = 18;
     let (eights, rest) = text.as_chunks::<8>();
     if text.is_empty() || text.len() > ALWAYS_FIT {
@@ -47,7 +48,7 @@ fn eight_digits(digits: [u8; 8]) -> u32 {
 }
 
 /// Length of the JSON number at the start of the text; 0 if there is none.
-pub(crate) fn number_length(text: &[u8]) -> usize {
+pub fn number_length(text: &[u8]) -> usize {
     let mut at = usize::from(text.first() == Some(&b'-'));
     match text.get(at) {
         Some(b'0') => at += 1,

@@ -219,7 +219,7 @@ proptest! {
     fn whatever_the_text_both_scanners_agree_and_so_do_both_ways_to_its_members(text in documents()) {
         let mut found = Vec::new();
         let parsed = Raw::parse_object(&text, &mut found);
-        prop_assert_eq!(parsed.is_ok(), crate::explain::go::syntax_error(&text).is_none());
+        prop_assert_eq!(parsed.is_ok(), syntax_error(&text).is_none());
         prop_assert_eq!(parsed.is_ok(), Raw::parse(&text).is_ok());
         if let Ok((raw, _)) = parsed {
             prop_assert_eq!(&found, &raw.members().collect::<Vec<_>>());

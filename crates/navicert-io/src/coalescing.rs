@@ -6,6 +6,8 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::forward_async_write;
+
 /// Reads and writes below this size are treated as a whole message. After a larger read, more data is likely buffered.
 const COALESCE_BELOW_BYTES: usize = 4 * 1024;
 
@@ -64,25 +66,7 @@ impl<S: AsyncBufRead + Unpin> AsyncRead for CoalescingStream<S> {
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for CoalescingStream<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
+    forward_async_write!(stream: poll_write, is_write_vectored, poll_flush, poll_shutdown);
 
     fn poll_write_vectored(
         mut self: Pin<&mut Self>,

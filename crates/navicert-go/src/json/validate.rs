@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::number::number_length;
-use super::{GO_DEPTH, JsonError, unit};
+use super::string::unit;
+use super::{JsonError, MAX_DEPTH};
 
 /// A member of the outermost object: the ranges of its name and value, and whether both are free of escapes.
 pub(super) struct Member {
@@ -51,7 +52,7 @@ impl OpenContainers {
     }
 
     fn push(&mut self, is_object: bool) -> Result<(), JsonError> {
-        if self.outer_depth + self.depth == GO_DEPTH {
+        if self.outer_depth + self.depth == MAX_DEPTH {
             return Err(JsonError::TooDeep);
         }
         if self.depth / 64 > self.deeper.len() {

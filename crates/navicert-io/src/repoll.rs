@@ -25,7 +25,7 @@ const WOKEN: u8 = 2;
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
 /// let yields_once = std::pin::pin!(async { tokio::task::yield_now().await });
-/// navicert_client::repoll::poll_until_parked(yields_once).await;
+/// navicert_io::repoll::poll_until_parked(yields_once).await;
 /// # }
 /// ```
 pub async fn poll_until_parked<F: Future>(mut future: Pin<&mut F>) -> F::Output {
@@ -68,11 +68,13 @@ impl SelfWakePoller {
     }
 
     /// Announces that the caller is about to poll: wake-ups until then need not wake the task.
+    #[inline]
     pub fn mark_polling(&self) {
         self.state.phase.store(POLLING, Ordering::Release);
     }
 
     /// Forgets the registered task; the next poll registers one again.
+    #[inline]
     pub fn clear_task(&self) {
         *self.state.task() = None;
     }
@@ -92,10 +94,12 @@ impl fmt::Debug for SelfWakePoller {
 }
 
 impl SelfWakeState {
+    #[inline]
     fn task(&self) -> MutexGuard<'_, Option<Waker>> {
         self.task.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    #[inline]
     fn register(&self, waker: &Waker) {
         let mut task = self.task();
         if task.as_ref().is_none_or(|task| !task.will_wake(waker)) {
@@ -104,6 +108,7 @@ impl SelfWakeState {
     }
 
     /// Parks unless the waker has fired since the poll began; whether it parked. Later wake-ups wake the task.
+    #[inline]
     fn finish_poll(&self) -> bool {
         self.phase.compare_exchange(POLLING, PARKED, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }

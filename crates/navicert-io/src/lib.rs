@@ -1,0 +1,24 @@
+//! Input and output helpers that several crates of navicert share. Internal: it may change in any release.
+//!
+//! - [`wake_gate`] and [`repoll`] save polls and wake-ups of tasks that drive a connection.
+#![cfg_attr(feature = "stream", doc = "- [`coalescing`] wraps TLS streams: fewer reads, fewer records.")]
+#![cfg_attr(
+    feature = "stream",
+    doc = "- [`forward`] writes the methods that a stream wrapper passes on unchanged."
+)]
+//! - [`private_socket`] and [`runtime_directory`]: how a user's long-running programs and their clients find each other
+//!   on Unix sockets, and check that both are the same user.
+//! - [`process_memory`] keeps secrets out of core dumps and away from other processes.
+
+#[cfg(feature = "stream")]
+pub mod coalescing;
+#[cfg(feature = "stream")]
+pub mod forward;
+#[cfg(unix)]
+pub mod private_socket;
+#[cfg(unix)]
+pub mod process_memory;
+pub mod repoll;
+#[cfg(unix)]
+pub mod runtime_directory;
+pub mod wake_gate;
