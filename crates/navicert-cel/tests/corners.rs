@@ -285,6 +285,36 @@ fn chains_and_nesting_have_the_limits_of_cel_go() {
 }
 
 #[test]
+fn struct_and_list_literals_convert_to_json_values() {
+    for (expr, value) in [
+        ("type(google.protobuf.Struct{fields: {'a': 1}}.a)", json!("double")),
+        ("type(google.protobuf.ListValue{values: [1u]}[0])", json!("double")),
+        ("google.protobuf.ListValue{values: [9007199254740991]}[0] == 9007199254740991.0", json!(true)),
+        (
+            "google.protobuf.ListValue{values: [9007199254740992, -9007199254740992]}",
+            json!(["9007199254740992", "-9007199254740992"]),
+        ),
+        ("google.protobuf.ListValue{values: [b'\\377']}", json!(["/w=="])),
+        ("google.protobuf.ListValue{values: [duration('1.5s')]}", json!(["1.5s"])),
+        ("google.protobuf.ListValue{values: [optional.of(true)]}", json!([true])),
+        ("google.protobuf.Value{list_value: [[null]]}", json!([[null]])),
+        ("google.protobuf.Value{struct_value: dyn(optional.of({'a': 'b'}))}", json!({"a": "b"})),
+        ("google.protobuf.ListValue{values: [google.protobuf.Empty{}]}", json!([{}])),
+        ("google.protobuf.Int64Value{value: dyn(optional.of(1))}", json!(1)),
+    ] {
+        assert_eq!(answer(expr)["value"], value, "{expr}");
+    }
+}
+
+#[test]
+fn nothing_is_looked_up_in_an_empty_map() {
+    for expr in ["b'a' in {}", "b'a' in dyn({})", "semver('1.0.0') in {}"] {
+        assert_eq!(answer(expr)["value"], json!(false), "{expr}");
+    }
+    assert_eq!(answer("b'a' in dyn({'a': 1})")["ok"], json!(false));
+}
+
+#[test]
 fn fields_of_messages_have_their_types() {
     for (expr, value) in [
         ("google.protobuf.Value{bool_value: true, string_value: 'a'}", json!("a")),
@@ -303,6 +333,18 @@ fn fields_of_messages_have_their_types() {
         "google.protobuf.ListValue{values: dyn(1)}",
         "google.protobuf.Struct{fields: dyn(null)}",
         "google.protobuf.Value{string_value: dyn(1)}",
+        "google.protobuf.Value{null_value: dyn(null)}",
+        "google.protobuf.Value{null_value: dyn(1.0)}",
+        "google.protobuf.Value{null_value: 5000000000}",
+        "google.protobuf.Value{number_value: dyn(1), string_value: 'a'}",
+        "google.protobuf.Value{struct_value: dyn({1: 2})}",
+        "google.protobuf.Value{list_value: dyn([{1: 2}])}",
+        "google.protobuf.Struct{fields: dyn({true: 2})}",
+        "google.protobuf.Struct{fields: dyn(optional.of({'a': 1}))}",
+        "google.protobuf.Struct{fields: {'a': optional.none()}}",
+        "google.protobuf.ListValue{values: [type(1)]}",
+        "google.protobuf.ListValue{values: [ip('1.2.3.4')]}",
+        "google.protobuf.ListValue{values: [claims]}",
         "google.protobuf.Timestamp{seconds: dyn('a')}",
         "google.protobuf.Timestamp{nanos: 2147483648}",
         "google.protobuf.Duration{nanos: 2147483648}",

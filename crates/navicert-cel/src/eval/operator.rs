@@ -189,7 +189,9 @@ impl<'a> Machine<'a, '_> {
         rule: Rule,
     ) -> Outcome<'a> {
         let (item, collection) = self.pair(item, collection, rule)?;
-        if let ValueRef::Map(Map::Pairs(_) | Map::Values(_)) = collection
+        // In an empty map nothing is looked up.
+        if let ValueRef::Map(map @ (Map::Pairs(_) | Map::Values(_))) = collection
+            && !map.is_empty()
             && is_unhashable(item)
             && !self.plan.scope.is_standard()
         {

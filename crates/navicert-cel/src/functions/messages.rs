@@ -1,12 +1,12 @@
 //! The well-known protobuf messages that expressions can construct; their literals evaluate to plain CEL values.
 
-use super::{ARENA_FULL, FunctionResult};
+use super::{ARENA_FULL, FunctionResult, json_values};
 use crate::error::Misuse;
 use crate::fault::Cause;
 use crate::instant::Timestamp;
 use crate::kubernetes::USER_TYPE;
 use crate::opaque::Opaque;
-use crate::value::{Arena, List, Map, Pairs, ValueRef};
+use crate::value::{Arena, List, ValueRef};
 
 /// Name, fields with their types, and the type of a literal.
 type Message = (&'static str, &'static [(&'static str, &'static str)], &'static str);
@@ -61,7 +61,9 @@ pub(crate) fn build<'a>(
     name: &str,
     fields: &[(&'a str, ValueRef<'a>)],
 ) -> FunctionResult<'a> {
-    let field = |wanted: &str| fields.iter().find(|field| field.0 == wanted).map(|field| field.1);
+    let collection = |wanted: &str| fields.iter().find(|field| field.0 == wanted).map(|field| field.1);
+    // A field that holds one value takes it out of an optional; a list or a map does not.
+    let field = |wanted: &str| collection(wanted).map(content);
     const FIELD_TYPE: Cause<'static> = Cause::Misuse(Misuse::FieldType);
     let int = |wanted: &str| match field(wanted) {
         None => Ok(0),
@@ -107,31 +109,44 @@ pub(crate) fn build<'a>(
             _ => value(ValueRef::Uint(0)),
         },
         "UInt64Value" => value(ValueRef::Uint(0)),
-        "Struct" => match field("fields") {
-            Some(map @ ValueRef::Map(_)) => Ok(map),
+        "Struct" => match collection("fields") {
+            Some(ValueRef::Map(entries)) => json_values::map(arena, entries),
             Some(_) => Err(FIELD_TYPE),
-            None => Pairs::build(arena, &[]).map(|pairs| ValueRef::Map(Map::Pairs(pairs))).ok_or(ARENA_FULL),
+            None => json_values::pairs(arena, &[]),
         },
-        "ListValue" => match field("values") {
+        "ListValue" => match collection("values") {
             None => Ok(ValueRef::List(List::Refs(&[]))),
-            Some(list @ ValueRef::List(_)) => Ok(list),
+            Some(ValueRef::List(items)) => json_values::list(arena, items),
             Some(_) => Err(FIELD_TYPE),
         },
-        // The fields are alternatives: the last one counts.
-        "Value" => match fields.last() {
-            None | Some(("null_value", _)) => Ok(ValueRef::Null),
-            Some(
-                ("number_value", val @ ValueRef::Double(_))
-                | ("string_value", val @ ValueRef::Str(_))
-                | ("bool_value", val @ ValueRef::Bool(_))
-                | ("struct_value", val @ ValueRef::Map(_))
-                | ("list_value", val @ ValueRef::List(_)),
-            ) => Ok(*val),
-            Some(_) => Err(FIELD_TYPE),
-        },
+        // The fields are alternatives: the last one counts, and all have to have the right type.
+        "Value" => fields.iter().try_fold(ValueRef::Null, |_, (name, val)| alternative(arena, name, *val)),
         "Empty" => arena.opaque(Opaque::Empty).map(ValueRef::Opaque).ok_or(ARENA_FULL),
         USER_TYPE => Err(Cause::Misuse(Misuse::UserLiteral)),
         _ => Err(Cause::Misuse(Misuse::MessageValue)),
+    }
+}
+
+/// The value of `google.protobuf.Value` by one of its fields.
+fn alternative<'a>(arena: &'a Arena, name: &str, val: ValueRef<'a>) -> FunctionResult<'a> {
+    match (name, content(val)) {
+        ("null_value", ValueRef::Int(number)) => {
+            i32::try_from(number).map(|_| ValueRef::Null).map_err(|_| Cause::IntOverflow)
+        }
+        ("number_value", val @ ValueRef::Double(_))
+        | ("string_value", val @ ValueRef::Str(_))
+        | ("bool_value", val @ ValueRef::Bool(_)) => Ok(val),
+        ("struct_value", ValueRef::Map(entries)) => json_values::map(arena, entries),
+        ("list_value", ValueRef::List(items)) => json_values::list(arena, items),
+        _ => Err(Cause::Misuse(Misuse::FieldType)),
+    }
+}
+
+/// What optionals contain, and any other value as it is.
+pub(super) fn content(val: ValueRef<'_>) -> ValueRef<'_> {
+    match val {
+        ValueRef::Optional(Some(inner)) => content(*inner),
+        other => other,
     }
 }
 

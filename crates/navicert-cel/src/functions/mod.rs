@@ -3,6 +3,7 @@
 
 pub(crate) mod authorization;
 pub(crate) mod encoders;
+mod json_values;
 pub(crate) mod kubernetes;
 pub(crate) mod lists;
 pub(crate) mod math;
