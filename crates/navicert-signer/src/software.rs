@@ -64,6 +64,16 @@ impl SoftwareKey {
         Ok(Self::new(Pair::Ec(pair), algorithm, &public))
     }
 
+    /// Generates a P-256 key.
+    ///
+    /// # Errors
+    /// [`UnsupportedKey`] if the random number generator fails.
+    pub fn generate_p256() -> Result<Self, UnsupportedKey> {
+        let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING).map_err(|_| UnsupportedKey)?;
+        let public = pair.public_key().as_ref().to_vec();
+        Ok(Self::new(Pair::Ec(pair), KeyAlgorithm::P256, &public))
+    }
+
     fn new(pair: Pair, algorithm: KeyAlgorithm, public: &[u8]) -> Self {
         let public_key = PublicKey::from_parts(algorithm, public);
         SoftwareKey { pair, public_key, schemes: Scheme::for_key(algorithm).collect() }
