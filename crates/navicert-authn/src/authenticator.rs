@@ -167,7 +167,7 @@ impl Authenticators {
     /// Authenticates a token with the keys and claims at hand, without any request.
     pub fn authenticate(&self, request: &AuthnRequest<'_>) -> AuthnOutcome {
         match self.attempt(request, &self.prefetched.claims, |_| ()) {
-            Ok(Attempt { result: Ok((user, ())), .. }) => AuthnOutcome::Authenticated(Arc::new(user)),
+            Ok(Attempt { result: Ok((user, ())), .. }) => AuthnOutcome::Authenticated(user),
             Ok(Attempt { result: Err(stop), authenticator, .. }) => {
                 rejected(authenticator, self.prefetched.refusal(stop))
             }
@@ -229,7 +229,7 @@ impl Authenticators {
                 Ok((user, token)) => {
                     let keys = Arc::clone(&authenticator.keys);
                     let validity = CacheValidity { keys, version: attempt.version };
-                    let outcome = AuthnOutcome::Authenticated(Arc::new(user));
+                    let outcome = AuthnOutcome::Authenticated(user);
                     let decision = AuthnDecision::new(outcome, authenticator, token);
                     return FreshDecision { decision, validity: Some(validity) };
                 }
@@ -285,7 +285,7 @@ impl Authenticators {
         let authenticator = attempt.authenticator;
         let refusal = match attempt.result {
             Ok((user, token)) => {
-                let outcome = AuthnOutcome::Authenticated(Arc::new(user));
+                let outcome = AuthnOutcome::Authenticated(user);
                 return AuthnDecision::new(outcome, authenticator, token);
             }
             Err(AttemptError::Refused(Refusal::UnknownKey | Refusal::Signature)) => {

@@ -19,7 +19,8 @@ use navicert_authn::jwks::{BoxFuture, Fetch, FetchError, FetchRequest, FetchResp
 use navicert_client::ClientContext;
 use navicert_client::credential::{Credential, StaticCredential};
 use navicert_client::transport::{
-    Body, ProxyChoice, ProxyEnvironment, ResponseBody, Transport, TransportError, TransportSettings, Trust,
+    Body, ProxyChoice, ProxyEnvironment, ResponseBody, Timer, Transport, TransportError, TransportSettings,
+    Trust,
 };
 
 /// Maximum number of cached transports; tokens choose the addresses of distributed claims.
@@ -198,6 +199,36 @@ impl Fetch for HttpFetch {
 impl fmt::Debug for HttpFetch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpFetch").field("egress", &self.egress.keys()).finish_non_exhaustive()
+    }
+}
+
+/// Answers a request with a document at `path` of another server, fetched through a transport with credentials of its own.
+/// The limits on size and time hold; redirects are not followed. The request's URL stands in errors and in the response.
+///
+/// # Errors
+/// [`FetchError`]: no response was received within the limits.
+pub async fn fetch_through(
+    transport: &Transport,
+    timer: &dyn Timer,
+    path: &str,
+    request: FetchRequest<'_>,
+) -> Result<FetchResponse, FetchError> {
+    let limits = request.limits;
+    let exchange = async {
+        let url = parse(request.url)?;
+        let message = Request::get(path)
+            .body(Body::empty())
+            .map_err(|error| failed(FetchStage::Address, format!("invalid path `{path}`"), error))?;
+        let response = transport.send(message).await.map_err(|error| {
+            let stage = stage(&error);
+            failed(stage, format!("failed to fetch `{url}`"), error)
+        })?;
+        read(response, url, limits.bytes.min(MAX_BODY_BYTES)).await
+    };
+    tokio::select! {
+        biased;
+        outcome = exchange => outcome,
+        () = timer.sleep(limits.time) => Err(timeout_error(request.url, limits.time)),
     }
 }
 

@@ -81,9 +81,9 @@ impl ServerLimits {
     }
 }
 
-/// Output of a future, unless it takes longer than `limit`. Most futures here are ready [soon](ready_soon), and a timer
-/// costs more than two polls.
-pub(crate) async fn with_timeout<F: Future>(limit: Duration, future: F) -> Option<F::Output> {
+/// Output of a future, unless it takes longer than `limit`. It is polled twice before a timer is set: most futures of a
+/// server are ready then, and a timer costs more.
+pub async fn with_timeout<F: Future>(limit: Duration, future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     match ready_soon(future.as_mut()).await {
         Some(output) => Some(output),

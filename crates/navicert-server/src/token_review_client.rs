@@ -34,6 +34,8 @@ pub struct TokenReviewClient {
     version: TokenReviewVersion,
     /// Audiences of a token when the server's response names none.
     implicit_audiences: Vec<String>,
+    /// Audiences of reviews that name none of their own.
+    pub(crate) required_audiences: Vec<String>,
     timer: Arc<dyn Timer>,
 }
 
@@ -93,7 +95,16 @@ impl TokenReviewClient {
         implicit_audiences: Vec<String>,
         timer: Arc<dyn Timer>,
     ) -> Self {
-        TokenReviewClient { transport, path: path.to_owned(), version, implicit_audiences, timer }
+        let (path, required_audiences) = (path.to_owned(), Vec::new());
+        TokenReviewClient { transport, path, version, implicit_audiences, required_audiences, timer }
+    }
+
+    /// Sets the audiences that a [`TokenReviewer`](crate::proxy::service_accounts::TokenReviewer) requires: a token must be
+    /// valid for one of them. By default the API server's own.
+    #[must_use]
+    pub fn with_required_audiences(mut self, audiences: Vec<String>) -> Self {
+        self.required_audiences = audiences;
+        self
     }
 
     /// Reviews a token. With `required`, the token must be valid for one of these audiences.

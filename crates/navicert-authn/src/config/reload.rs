@@ -16,7 +16,9 @@ use tokio::sync::Notify;
 
 use super::certificate_authority_files::CertificateAuthorityFileError;
 use super::load::{ConfigError, load_excluding_issuers};
-use super::navicert_config::{BaseProfile, NavicertConfigError, NavicertConfiguration, ReloadHealth};
+use super::navicert_config::{
+    BaseProfile, IssuerSettings, NavicertConfigError, NavicertConfiguration, ReloadHealth,
+};
 use crate::jwks::{JwksContext, JwksRefresher, KeySet, KeySetError, StaticKeys};
 use crate::jwt::JwsAlgorithmSet;
 use crate::metrics::AuthnEvent;
@@ -50,6 +52,13 @@ pub enum ConfigOrigin {
         text: String,
         /// The algorithms that the flags allow; a file has no field for them.
         algorithms: JwsAlgorithmSet,
+    },
+    /// A text that the program provides, which never changes.
+    Text {
+        /// The `AuthenticationConfiguration`.
+        text: String,
+        /// Settings of its issuers, as in a `NavicertConfiguration`.
+        issuers: Vec<IssuerSettings>,
     },
 }
 
@@ -306,7 +315,7 @@ impl AuthnReloader {
     fn files_of(&self, state: &ReloadState) -> Vec<PathBuf> {
         let config = match &self.sources.config {
             ConfigOrigin::File(path) => Some(path),
-            ConfigOrigin::Flags { .. } => None,
+            ConfigOrigin::Flags { .. } | ConfigOrigin::Text { .. } => None,
         };
         let own = [config, self.sources.navicert_config.as_ref()];
         let mut paths: Vec<PathBuf> = own.into_iter().flatten().cloned().collect();
@@ -627,7 +636,7 @@ impl ConfigFiles {
     fn read(sources: &ConfigSources) -> Result<Self, AuthnLoadError> {
         let config = match &sources.config {
             ConfigOrigin::File(path) => read(path)?,
-            ConfigOrigin::Flags { text, .. } => text.clone().into_bytes(),
+            ConfigOrigin::Flags { text, .. } | ConfigOrigin::Text { text, .. } => text.clone().into_bytes(),
         };
         ConfigFiles::with_related_files(config, sources)
     }
@@ -699,12 +708,16 @@ fn parse_navicert_config(
     files: &ConfigFiles,
     sources: &ConfigSources,
 ) -> Result<NavicertConfiguration, AuthnLoadError> {
-    let (Some(text), Some(path)) = (&files.navicert_config, &sources.navicert_config) else {
-        return Ok(NavicertConfiguration::default());
+    let mut navicert_config = match (&files.navicert_config, &sources.navicert_config) {
+        (Some(text), Some(path)) => NavicertConfiguration::parse(text)
+            .map_err(|wrong| AuthnLoadError::NavicertConfig { path: path.clone(), wrong })?
+            .resolve_paths(path.parent().unwrap_or(Path::new("."))),
+        _ => NavicertConfiguration::default(),
     };
-    let navicert_config = NavicertConfiguration::parse(text)
-        .map_err(|wrong| AuthnLoadError::NavicertConfig { path: path.clone(), wrong })?;
-    Ok(navicert_config.resolve_paths(path.parent().unwrap_or(Path::new("."))))
+    if let ConfigOrigin::Text { issuers, .. } = &sources.config {
+        navicert_config.issuers.extend(issuers.iter().cloned());
+    }
+    Ok(navicert_config)
 }
 
 fn static_keys(

@@ -2,7 +2,6 @@
 //! a reason.
 
 use std::fmt;
-use std::sync::Arc;
 
 use navicert_types::FieldPath;
 
@@ -13,7 +12,7 @@ use super::user::AuthenticatedUser;
 #[derive(Clone, Debug)]
 pub enum AuthnOutcome {
     /// The token is valid and maps to this user.
-    Authenticated(Arc<AuthenticatedUser>),
+    Authenticated(AuthenticatedUser),
     /// The token belongs to no configured issuer; another authenticator may know it.
     NoOpinion(NoOpinion),
     /// The token belongs to a configured issuer and is rejected.

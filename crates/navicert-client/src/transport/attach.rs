@@ -31,7 +31,7 @@ pub fn attach_cached(source: &dyn CredentialSource, headers: &mut HeaderMap) -> 
 
 /// Adds a credential to a request's headers, unless the request already has an `Authorization` header.
 // C167, C471
-pub(super) fn attach(credential: &Credential, headers: &mut HeaderMap) {
+pub fn attach(credential: &Credential, headers: &mut HeaderMap) {
     if let Some(authorization) = &credential.authorization
         && !headers.contains_key(AUTHORIZATION)
     {

@@ -50,7 +50,7 @@ use http::{HeaderValue, Request, Response};
 use http_body_util::BodyExt;
 use navicert_types::error_chain;
 
-pub use attach::attach_cached;
+pub use attach::{attach, attach_cached};
 pub use body::{Body, BodyEnd, ResponseBody};
 pub use connector::Timeouts;
 pub use error::{BuildError, TransportError};

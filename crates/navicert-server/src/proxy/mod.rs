@@ -178,7 +178,7 @@ impl Proxy {
         }
         match &decision.outcome {
             AuthnOutcome::Authenticated(user) => Ok(Authenticated {
-                user: ProxyUser::Token(Arc::clone(user)),
+                user: ProxyUser::Token(user.clone()),
                 expiry: decision.expires().map_or(StatedExpiry::Unknown, StatedExpiry::At),
                 decision: Some(decision),
                 token: None,
@@ -350,14 +350,14 @@ struct Authenticated {
 /// A user, from a verified token or from a TokenReview.
 #[derive(Clone, Debug)]
 enum ProxyUser {
-    Token(Arc<AuthenticatedUser>),
+    Token(AuthenticatedUser),
     UserInfo(Arc<UserInfo>),
 }
 
 impl ProxyUser {
     fn user_ref(&self) -> UserRef<'_> {
         match self {
-            ProxyUser::Token(user) => UserRef::from(&**user),
+            ProxyUser::Token(user) => UserRef::from(user),
             ProxyUser::UserInfo(user_info) => UserRef::from(&**user_info),
         }
     }

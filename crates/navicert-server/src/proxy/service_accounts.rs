@@ -42,11 +42,11 @@ pub trait TokenReviewer: fmt::Debug + Send + Sync {
 #[error("failed to review the token")]
 pub struct ReviewFailed;
 
-/// Reviews by the API server, for its own audience.
+/// Reviews by the API server, for its own audience or those that the client requires.
 impl TokenReviewer for TokenReviewClient {
     fn review<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Option<UserInfo>, ReviewFailed>> {
         Box::pin(async move {
-            match TokenReviewClient::review(self, token, &[]).await {
+            match TokenReviewClient::review(self, token, &self.required_audiences).await {
                 Ok(ReviewOutcome::Authenticated { user, .. }) => Ok(Some(user)),
                 Ok(ReviewOutcome::Unauthenticated) => Ok(None),
                 // kube-apiserver reports an error for every invalid token, so this is a negative result.

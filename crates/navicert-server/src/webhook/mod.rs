@@ -163,7 +163,7 @@ impl Webhook {
     ) {
         let judgement = reviewed.judgement.as_ref();
         let user = judgement.and_then(|judgement| match &judgement.outcome {
-            AuthnOutcome::Authenticated(user) => Some(UserRef::from(&**user)),
+            AuthnOutcome::Authenticated(user) => Some(UserRef::from(user)),
             _ => None,
         });
         let hash = |claim: &str| sha256_label(claim.as_bytes());

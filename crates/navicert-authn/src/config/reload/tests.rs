@@ -644,3 +644,29 @@ async fn allowed_algorithms_without_effect_are_reported() {
         assert_eq!(user(live, &fixture.token("https://a")).await, outcome, "{profile}");
     }
 }
+
+// H17
+#[tokio::test]
+async fn text_of_a_program_has_the_settings_of_its_issuers() {
+    let fixture = Fixture::new();
+    let context = || JwksContext {
+        fetch: Arc::clone(&fixture.fetch) as _,
+        clock: Arc::clone(&fixture.clock) as _,
+        random: Arc::new(|| 0.5),
+        recorder: Arc::clone(&fixture.notes) as _,
+    };
+    let text = config(&["https://a"], "system:");
+    let allowed = IssuerSettings {
+        url: "https://a".to_owned(),
+        allow_system_prefix: true,
+        ..IssuerSettings::default()
+    };
+    for (issuers, expected) in [(vec![], "rejected: mapping"), (vec![allowed], "system:ann")] {
+        let config = ConfigOrigin::Text { text: text.clone(), issuers };
+        let sources = ConfigSources { config, navicert_config: None, profile: None };
+        let reloader = AuthnReloader::open(sources, context()).unwrap();
+        tend_all(reloader.authenticator()).await;
+        assert_eq!(user(reloader.authenticator(), &fixture.token("https://a")).await, expected);
+        assert_eq!(reloader.check().await.reload, ReloadOutcome::Unchanged);
+    }
+}

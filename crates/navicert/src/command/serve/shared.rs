@@ -142,6 +142,7 @@ impl ConfigFiles {
         let named = match &self.sources.config {
             ConfigOrigin::File(path) => format!("`{}`", path.display()),
             ConfigOrigin::Flags { .. } => "the --oidc-* flags".to_owned(),
+            ConfigOrigin::Text { .. } => "the built-in configuration".to_owned(),
         };
         let own = self
             .sources
@@ -150,7 +151,7 @@ impl ConfigFiles {
             .map_or_else(String::new, |path| format!("`{}`", path.display()));
         let config = match &self.sources.config {
             ConfigOrigin::File(path) => Some(path.clone()),
-            ConfigOrigin::Flags { .. } => None,
+            ConfigOrigin::Flags { .. } | ConfigOrigin::Text { .. } => None,
         };
         AuthnReloader::open(self.sources, around).map_err(|error| match error {
             // These errors do not name the file or the flag that selected it.

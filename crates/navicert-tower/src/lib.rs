@@ -1,0 +1,39 @@
+//! Authenticates HTTP requests as Kubernetes does, in any server that uses tower: axum, tonic, hyper.
+//!
+//! ```text
+//! request ──▶ AuthnService ──▶ your service, with an AuthenticatedUser in the request's extensions
+//!             │ no: 401, `WWW-Authenticate: Bearer`
+//!             ├─ AuthenticationConfiguration (navicert-authn)
+//!             ├─ ServiceAccounts: tokens of the cluster, verified offline
+//!             └─ TokenReview: every other token, bounded and cached
+//! ```
+//!
+//! ```no_run
+//! use axum::{Extension, Router, routing::get};
+//! use navicert_tower::{AuthenticatedUser, AuthnLayer};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let authn = AuthnLayer::from_file("auth.yaml")?;
+//! let hello = |Extension(user): Extension<AuthenticatedUser>| async move { user.username().to_owned() };
+//! let app: Router = Router::new().route("/hello", get(hello)).layer(authn);
+//! # let _ = app; Ok(()) }
+//! ```
+//!
+//! The file is Kubernetes' `AuthenticationConfiguration`. It is read again when it changes, and the signing keys of its
+//! issuers are refreshed in the background. [`AuthnLayer::builder`] sets the profile, audiences and what happens without a
+//! token, and adds the cluster's service accounts.
+//!
+//! Tokens are never logged, and the `Authorization` header of a request that is passed on is marked sensitive.
+
+mod authenticate;
+mod builder;
+mod layer;
+mod service_accounts;
+
+pub use builder::{AuthnLayerBuilder, AuthnLayerError, MissingToken};
+pub use layer::{AuthnLayer, AuthnService};
+pub use service_accounts::{ServiceAccounts, ServiceAccountsError};
+
+pub use navicert_authn::AuthenticatedUser;
+pub use navicert_authn::config::BaseProfile;
+pub use navicert_authn::jwks::IssuerHealth;
