@@ -12,7 +12,7 @@ use crate::problem::Problem;
 /// # Errors
 /// More than one such header: another proxy or server in the chain might use the other one.
 // S244
-pub(crate) fn token(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+pub fn token(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     token_in(headers, AUTHORIZATION)
 }
 

@@ -18,7 +18,7 @@
 
 pub mod audit;
 pub mod background_tasks;
-mod bearer;
+pub mod bearer;
 pub mod client_auth;
 pub mod confinement;
 pub mod descriptors;
@@ -48,5 +48,5 @@ mod watch;
 pub mod webhook;
 
 pub use forward::{Forwarder, Identify, ReplyBody, UpstreamIdentity};
-pub use limits::ServerLimits;
+pub use limits::{ServerLimits, with_timeout};
 pub use problem::Problem;

@@ -12,8 +12,8 @@ use navicert_authn::{AuthenticatedUser, AuthnDecision, AuthnOutcome, ReloadableA
 use navicert_client::transport::Timer;
 use navicert_server::background_tasks::BackgroundTasks;
 use navicert_server::bearer;
-use navicert_server::limits::with_timeout;
 use navicert_server::proxy::service_accounts::ServiceAccountReviews;
+use navicert_server::with_timeout;
 use navicert_types::token_review::UserInfo;
 
 use crate::builder::MissingToken;
