@@ -47,6 +47,7 @@ mod user_ref;
 mod watch;
 pub mod webhook;
 
+pub use fairness::{FlowId, Overloaded};
 pub use forward::{Forwarder, Identify, ReplyBody, UpstreamIdentity};
 pub use limits::{ServerLimits, with_timeout};
 pub use problem::Problem;
