@@ -6,12 +6,15 @@
     feature = "stream",
     doc = "- [`forward`] writes the methods that a stream wrapper passes on unchanged."
 )]
+//! - [`connection_owner`] finds the user at the other end of a loopback connection.
 //! - [`private_socket`] and [`runtime_directory`]: how a user's long-running programs and their clients find each other
 //!   on Unix sockets, and check that both are the same user.
 //! - [`process_memory`] keeps secrets out of core dumps and away from other processes.
 
 #[cfg(feature = "stream")]
 pub mod coalescing;
+#[cfg(unix)]
+pub mod connection_owner;
 #[cfg(feature = "stream")]
 pub mod forward;
 #[cfg(unix)]

@@ -9,10 +9,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::header::{AUTHORIZATION, HeaderValue, ORIGIN};
 use http::request;
+use navicert_io::connection_owner;
 use navicert_types::Secret;
 use zeroize::Zeroizing;
 
-use super::peer;
 use crate::forward::host_of;
 use crate::problem::Problem;
 
@@ -47,7 +47,7 @@ impl LocalAuth {
 
     /// Whether the connection comes from loopback and from a process that is known to be this user's.
     pub fn admits(&self, peer: SocketAddr, local: SocketAddr) -> bool {
-        peer.ip().is_loopback() && peer::owner(peer, local).is_some_and(|owner| owner == self.uid)
+        peer.ip().is_loopback() && connection_owner::owner(peer, local).is_some_and(|owner| owner == self.uid)
     }
 
     /// Authenticates a request.

@@ -9,7 +9,6 @@
 mod certificate;
 pub mod child_kubeconfig;
 pub mod local_auth;
-mod peer;
 pub mod read_only;
 mod running;
 pub mod upstream_failure;
@@ -23,6 +22,7 @@ use http::{Request, Response, request};
 use hyper::body::Incoming;
 use navicert_client::Config;
 use navicert_client::transport::Transport;
+use navicert_io::connection_owner;
 use navicert_types::SystemClock;
 use navicert_types::kubeconfig::{Kubeconfig, NamedAuthInfo, NamedCluster};
 use rustls::ServerConfig;
@@ -129,7 +129,7 @@ impl Gateway {
     /// # Errors
     /// [`GatewayError`] if the socket, the certificate or the kubeconfig cannot be created.
     pub fn open(upstream: Transport, settings: &GatewaySettings, base: &Path) -> Result<Self, GatewayError> {
-        if !peer::is_known().map_err(GatewayError::Listen)? {
+        if !connection_owner::is_known().map_err(GatewayError::Listen)? {
             return Err(GatewayError::UnknownPeers);
         }
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(GatewayError::Listen)?;

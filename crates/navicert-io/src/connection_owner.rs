@@ -1,12 +1,12 @@
 //! Finds the user that owns the other end of a loopback connection. TCP has no `SO_PEERCRED`; Linux reports socket
-//! owners through `sock_diag` or, more slowly, `/proc/net/tcp`. A gateway does not start where neither works.
+//! owners through `sock_diag` or, more slowly, `/proc/net/tcp`.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 
 /// The user who opened the connection from `peer` to `local`; `None` if unknown.
 #[cfg(target_os = "linux")]
-pub(super) fn owner(peer: SocketAddr, local: SocketAddr) -> Option<u32> {
+pub fn owner(peer: SocketAddr, local: SocketAddr) -> Option<u32> {
     let (SocketAddr::V4(peer), SocketAddr::V4(local)) = (peer, local) else { return None };
     match linux::by_sock_diag(peer, local) {
         Ok(owner) => owner,
@@ -16,7 +16,7 @@ pub(super) fn owner(peer: SocketAddr, local: SocketAddr) -> Option<u32> {
 
 /// The user who opened the connection; unknown on this system.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn owner(_: SocketAddr, _: SocketAddr) -> Option<u32> {
+pub fn owner(_: SocketAddr, _: SocketAddr) -> Option<u32> {
     None
 }
 
@@ -24,7 +24,7 @@ pub(super) fn owner(_: SocketAddr, _: SocketAddr) -> Option<u32> {
 ///
 /// # Errors
 /// The connection cannot be made.
-pub(super) fn is_known() -> io::Result<bool> {
+pub fn is_known() -> io::Result<bool> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let client = TcpStream::connect(listener.local_addr()?)?;
     Ok(owner(client.local_addr()?, client.peer_addr()?) == Some(rustix::process::geteuid().as_raw()))
