@@ -362,6 +362,8 @@ pub enum Stderr {
     /// Inherits the caller's.
     // C305
     Inherit,
+    /// The null device: for programs that outlive this process, and may write at any time.
+    Null,
     /// Captures the last bytes, up to this number.
     // I94
     Tail(usize),
@@ -374,6 +376,7 @@ impl fmt::Debug for Stderr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Stderr::Inherit => f.write_str("Inherit"),
+            Stderr::Null => f.write_str("Null"),
             Stderr::Tail(bytes) => write!(f, "Tail({bytes})"),
             Stderr::Forward(_) => f.write_str("Forward(…)"),
         }

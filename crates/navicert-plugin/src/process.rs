@@ -85,6 +85,7 @@ pub(crate) fn start(command: &Command, program: &Program, stdout: Stdio) -> Resu
     });
     child.stderr(match &command.stderr {
         Stderr::Inherit => Stdio::inherit(),
+        Stderr::Null => Stdio::null(),
         Stderr::Tail(_) | Stderr::Forward(_) => Stdio::piped(),
     });
     platform::prepare(&mut child, &command.cleaned_program(), command.group);

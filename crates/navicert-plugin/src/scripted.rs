@@ -159,7 +159,7 @@ impl Script {
             gate.wait_until_open();
         }
         let stderr = match &command.stderr {
-            Stderr::Inherit => None,
+            Stderr::Inherit | Stderr::Null => None,
             Stderr::Tail(keep) => Some(StderrTail::from_bytes(self.stderr, *keep, false)),
             Stderr::Forward(receiver) => {
                 receiver(&self.stderr);

@@ -298,7 +298,7 @@ fn without_variables(environment: &Environment, dropped: &[std::ffi::OsString]) 
 fn prompt_output(stderr: &Stderr) -> Arc<dyn Fn(&str) + Send + Sync> {
     match stderr.clone() {
         Stderr::Forward(receiver) => Arc::new(move |text| receiver(format!("{text}\n").as_bytes())),
-        Stderr::Inherit | Stderr::Tail(_) => Arc::new(|text| {
+        Stderr::Inherit | Stderr::Null | Stderr::Tail(_) => Arc::new(|text| {
             // If stderr is closed, the prompt cannot be shown.
             let _ = writeln!(std::io::stderr(), "{text}");
         }),

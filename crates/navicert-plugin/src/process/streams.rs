@@ -44,7 +44,7 @@ impl<'a> Streams<'a> {
             discarding: false,
             stderr: child.stderr.take(),
             stderr_sink: match &command.stderr {
-                Stderr::Inherit => StderrSink::Inherited,
+                Stderr::Inherit | Stderr::Null => StderrSink::Inherited,
                 Stderr::Tail(keep) => StderrSink::Kept { tail: Vec::new(), keep: *keep, dropped: false },
                 Stderr::Forward(receiver) => StderrSink::Forwarded(Arc::clone(receiver)),
             },
