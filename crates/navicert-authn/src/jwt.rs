@@ -4,6 +4,7 @@
 pub(crate) mod claims;
 pub(crate) mod compact;
 pub(crate) mod header;
+pub mod id_token;
 mod legacy_rsa;
 pub(crate) mod registered_claim;
 mod seconds;

@@ -143,7 +143,7 @@ impl<'p> UnverifiedClaims<'p> {
 
     /// Rejects payloads in which a verifier and a rule could see different claims of one name.
     // H7
-    fn reject_ambiguity(&self) -> Result<(), Refusal> {
+    pub(super) fn reject_ambiguity(&self) -> Result<(), Refusal> {
         if has_duplicates(&self.members) {
             return Err(Refusal::Malformed("duplicate claim"));
         }
