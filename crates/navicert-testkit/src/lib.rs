@@ -8,6 +8,7 @@
 //!                ConnectionFlood (ten thousand connections), Load (steady load during faults), Victim (a user
 //!                during an attack)
 //!                openid_provider (oidc-provider, dex), FaultProxy (delays and breaks the keys of one)
+//!                LoginProvider (a provider's token, device and revocation endpoints; rotation with reuse detection)
 //!                cloud (Amazon, Google, Azure: services that issue registry passwords)
 //! ```
 //!
@@ -44,6 +45,7 @@ pub mod image_registry;
 pub mod issuer;
 pub mod jws;
 pub mod load;
+pub mod login_provider;
 pub mod openid_provider;
 mod platform;
 pub mod process;
@@ -78,6 +80,7 @@ pub use image_registry::ImageRegistry;
 pub use issuer::Issuer;
 pub use jws::{Algorithm, SigningKey};
 pub use load::Load;
+pub use login_provider::LoginProvider;
 pub use program::Program;
 pub use projected_volume::ProjectedVolume;
 pub use raw::{RawClient, RawServer, Step};
