@@ -1,0 +1,127 @@
+//! The files that `setup` prints: for the API server, for RBAC and for the kubeconfig.
+
+use serde_json::{Map, Value, json};
+
+use crate::request::{LoginRequest, TokenKind};
+
+/// Claims that usually hold groups.
+const GROUP_CLAIMS: [&str; 3] = ["groups", "roles", "cognito:groups"];
+/// Prefix of users and groups.
+const PREFIX: &str = "oidc:";
+/// The version of `ExecCredential` in the kubeconfig.
+const EXEC_VERSION: &str = "client.authentication.k8s.io/v1";
+
+/// What to configure, as YAML: JSON text, which is YAML.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetupDocuments {
+    /// `AuthenticationConfiguration` for the API server.
+    pub authentication_configuration: String,
+    /// `ClusterRoleBinding`s for the user and a group.
+    pub rbac: Vec<String>,
+    /// The user of the kubeconfig.
+    pub kubeconfig_user: String,
+    /// The same as a kubectl command.
+    pub command: String,
+}
+
+impl SetupDocuments {
+    pub(super) fn new(request: &LoginRequest, claims: &Map<String, Value>) -> Self {
+        let username = username_claim(claims);
+        let groups = GROUP_CLAIMS.into_iter().find(|name| is_texts(claims.get(*name)));
+        let user = claims.get(username).and_then(Value::as_str).unwrap_or_default();
+        let group = groups.and_then(|name| claims.get(name)?.get(0)?.as_str());
+        SetupDocuments {
+            authentication_configuration: authentication(request, claims, username, groups),
+            rbac: [("User", Some(user)), ("Group", group)]
+                .into_iter()
+                .filter_map(|(kind, name)| Some(binding(kind, name?)))
+                .collect(),
+            kubeconfig_user: kubeconfig_user(request),
+            command: command(request),
+        }
+    }
+}
+
+/// `email` only if the provider has verified it: an API server rejects other tokens.
+fn username_claim(claims: &Map<String, Value>) -> &'static str {
+    let is_verified = claims.get("email_verified") == Some(&Value::Bool(true));
+    if is_verified && claims.get("email").is_some_and(Value::is_string) { "email" } else { "sub" }
+}
+
+fn is_texts(value: Option<&Value>) -> bool {
+    value.and_then(Value::as_array).is_some_and(|list| !list.is_empty() && list.iter().all(Value::is_string))
+}
+
+fn authentication(
+    request: &LoginRequest,
+    claims: &Map<String, Value>,
+    username: &str,
+    groups: Option<&str>,
+) -> String {
+    let audience = match request.token_kind {
+        TokenKind::Id => request.client_id.clone(),
+        TokenKind::Access => match claims.get("aud") {
+            Some(Value::String(audience)) => audience.clone(),
+            Some(Value::Array(list)) => {
+                list.first().and_then(Value::as_str).unwrap_or(&request.client_id).to_owned()
+            }
+            _ => request.client_id.clone(),
+        },
+    };
+    let mut issuer = json!({"url": request.issuer, "audiences": [audience]});
+    let authority: Vec<u8> = request.connection.authority_data.concat();
+    if let (Ok(text), Some(issuer), false) =
+        (String::from_utf8(authority), issuer.as_object_mut(), request.connection.authority_data.is_empty())
+    {
+        issuer.insert("certificateAuthority".to_owned(), json!(text));
+    }
+    let mut mappings = json!({"username": {"claim": username, "prefix": PREFIX}});
+    if let (Some(groups), Some(mappings)) = (groups, mappings.as_object_mut()) {
+        mappings.insert("groups".to_owned(), json!({"claim": groups, "prefix": PREFIX}));
+    }
+    let document = json!({
+        "apiVersion": "apiserver.config.k8s.io/v1beta1",
+        "kind": "AuthenticationConfiguration",
+        "jwt": [{"issuer": issuer, "claimMappings": mappings}],
+    });
+    yaml(&document)
+}
+
+fn binding(kind: &str, name: &str) -> String {
+    let role = if kind == "User" { "view-user" } else { "view-group" };
+    yaml(&json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": format!("oidc-{role}")},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": format!("{PREFIX}{name}")}],
+    }))
+}
+
+fn kubeconfig_user(request: &LoginRequest) -> String {
+    let exec = json!({
+        "apiVersion": EXEC_VERSION, "command": "navicert", "args": request.arguments(),
+        "interactiveMode": "IfAvailable", "provideClusterInfo": true,
+        "installHint": "navicert is needed to log in to this cluster",
+    });
+    yaml(&json!({"users": [{"name": "oidc", "user": {"exec": exec}}]}))
+}
+
+fn command(request: &LoginRequest) -> String {
+    let mut words = vec![
+        "kubectl config set-credentials oidc".to_owned(),
+        format!("--exec-api-version={}", EXEC_VERSION),
+        "--exec-command=navicert".to_owned(),
+        "--exec-interactive-mode=IfAvailable".to_owned(),
+        "--exec-provide-cluster-info".to_owned(),
+    ];
+    words.extend(
+        request.arguments().iter().map(|word| crate::request::shell_word(&format!("--exec-arg={word}"))),
+    );
+    words.join(" ")
+}
+
+/// Indented JSON, which every reader of YAML accepts.
+fn yaml(value: &Value) -> String {
+    format!("{value:#}\n")
+}
