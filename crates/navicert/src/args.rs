@@ -6,6 +6,7 @@ pub(crate) mod client;
 pub(crate) mod examples;
 pub(crate) mod exec_plugin;
 pub(crate) mod image;
+pub(crate) mod login;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod signer;
@@ -199,6 +200,15 @@ pub(crate) enum Verb {
         /// Directory of the gateway
         dir: PathBuf,
     },
+    /// Log in to an OpenID provider, as a credential plugin or by hand
+    #[command(after_help = examples::LOGIN)]
+    Login(login::LoginArgs),
+    /// Log out: revoke a session at its provider and remove it here
+    #[command(after_help = examples::LOGOUT)]
+    Logout(login::LogoutArgs),
+    /// List the sessions of `navicert login`
+    #[command(after_help = examples::STATUS)]
+    Status(login::StatusArgs),
     /// Show and check kubeconfig files
     #[command(subcommand)]
     #[command(after_help = examples::KUBECONFIG)]

@@ -68,6 +68,32 @@ pub(crate) const VARIABLES: &[Variable] = &[
         name: "TMPDIR",
         meaning: "directory of the sockets and the files of gateways without `XDG_RUNTIME_DIR`",
     },
+    Variable { name: "NAVICERT_LOGIN_DIR", meaning: "cache folder of `navicert login`" },
+    Variable { name: "KUBECACHEDIR", meaning: "folder of the cache folder `navicert-login`, if set" },
+    Variable {
+        name: "XDG_STATE_HOME",
+        meaning: "folder of the cache folder `navicert/login`, instead of `~/.local/state`",
+    },
+    Variable {
+        name: "NAVICERT_LOGIN_PROMPT",
+        meaning: "when `navicert login` may ask a person, instead of `--prompt-when`",
+    },
+    Variable { name: "CI", meaning: "`true` or `1`: no person is present" },
+    Variable { name: "BROWSER", meaning: "commands that open a browser, separated by colons" },
+    Variable { name: "DISPLAY", meaning: "if set, there is a desktop with a browser" },
+    Variable { name: "WAYLAND_DISPLAY", meaning: "if set, there is a desktop with a browser" },
+    Variable { name: "WSL_DISTRO_NAME", meaning: "if set, Windows' browser is used" },
+    Variable {
+        name: "SSH_CONNECTION",
+        meaning: "if set, as the next two, there is no browser on this machine",
+    },
+    Variable { name: "SSH_TTY", meaning: "as `SSH_CONNECTION`" },
+    Variable { name: "SSH_CLIENT", meaning: "as `SSH_CONNECTION`" },
+    Variable {
+        name: "ACTIONS_ID_TOKEN_REQUEST_URL",
+        meaning: "in GitHub Actions: address of the token service, for `--subject-token=github-actions`",
+    },
+    Variable { name: "ACTIONS_ID_TOKEN_REQUEST_TOKEN", meaning: "in GitHub Actions: token for that service" },
     Variable { name: "NO_COLOR", meaning: "any value disables colours" },
     Variable { name: "CLICOLOR_FORCE", meaning: "any value forces colours, even into a pipe" },
 ];

@@ -13,6 +13,7 @@ mod env;
 mod exit;
 mod output;
 
+use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::panic;
 use std::process::ExitCode;
@@ -29,6 +30,11 @@ fn main() -> ExitCode {
         // A closed standard output leaves no reader to tell.
         let _ = writeln!(io::stdout(), "navicert {}", args::VERSION);
         return Exit::Done.into();
+    }
+    // Kubernetes clients start these verbs for every command.
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    if command::login::is_requested(&arguments) {
+        return panic::catch_unwind(|| command::login::run(&arguments)).unwrap_or(Exit::Bug).into();
     }
     let cli = match Cli::read() {
         Ok(cli) => cli,
@@ -52,6 +58,11 @@ fn run(cli: Cli) -> Exit {
         Verb::Run(args) => command::run::run(&args, &environment, &mut output),
         Verb::Gateway(args) => command::gateway::run(&args, &environment, &mut output),
         Verb::GatewayGuard { dir } => command::gateway::guard(&dir),
+        // The command line reached clap in an unusual order, or is incomplete.
+        Verb::Login(_) | Verb::Logout(_) | Verb::Status(_) => Err(Failure::Message {
+            exit: Exit::Usage,
+            text: "write `login`, `logout` or `status` first, and its flags after it".to_owned(),
+        }),
         Verb::Kubeconfig(verb) => command::kubeconfig::run(verb, &environment, &mut output),
         Verb::Whoami(args) => command::whoami::run(&args, &environment, &mut output),
         Verb::Doctor(args) => command::doctor::run(&args, &environment, &mut output),

@@ -6,6 +6,49 @@ Examples:
   navicert run -- kubectl get pods
   navicert help authn explain";
 
+pub(crate) const LOGIN: &str = "\
+Examples:
+  navicert login --oidc-issuer-url=https://id.example.com --oidc-client-id=kubernetes
+  navicert login --oidc-issuer-url=https://id.example.com --oidc-client-id=kubernetes --grant-type=device-code
+  navicert login get-token --oidc-issuer-url=https://id.example.com --oidc-client-id=kubernetes
+
+In a kubeconfig, name it as the exec plugin of a user: command: navicert, args: [login, --oidc-issuer-url=…, …]. The token is \
+printed only to a client or a pipe, never to a terminal. With get-token, the defaults are those of kubelogin.";
+
+pub(crate) const LOGIN_GET_TOKEN: &str = "\
+Examples:
+  navicert login get-token --oidc-issuer-url=https://id.example.com --oidc-client-id=kubernetes
+
+Takes every flag of `navicert login`; --listen-address, the redirect URI and the scopes have kubelogin's defaults.";
+
+pub(crate) const LOGIN_SETUP: &str = "\
+Examples:
+  navicert login setup --oidc-issuer-url=https://id.example.com --oidc-client-id=kubernetes
+
+Prints an AuthenticationConfiguration that it has tried with your token, RBAC bindings and the user of a kubeconfig, and writes no file. \
+Claims are shown on a terminal only.";
+
+pub(crate) const LOGIN_CLEAN: &str = "\
+Examples:
+  navicert login clean
+  navicert login clean --token-cache-dir ~/.kube/cache/navicert
+
+Asks no provider: sessions stay valid there. `navicert logout` revokes one.";
+
+pub(crate) const LOGOUT: &str = "\
+Examples:
+  navicert logout --oidc-issuer-url=https://id.example.com --oidc-client-id=kubernetes
+  navicert logout --oidc-issuer-url=https://id.example.com --oidc-client-id=kubernetes --local
+
+Give the flags of the login that select the session; those of `navicert login` are accepted.";
+
+pub(crate) const STATUS: &str = "\
+Examples:
+  navicert status
+  navicert status -o json
+
+Exits with 0 if a session has a fresh token, and with 1 otherwise.";
+
 pub(crate) const KUBECONFIG: &str = "\
 Examples:
   navicert kubeconfig view --minify

@@ -10,6 +10,7 @@ pub(crate) mod gateway;
 pub(crate) mod help;
 pub(crate) mod image;
 pub(crate) mod kubeconfig;
+pub(crate) mod login;
 pub(crate) mod man;
 pub(crate) mod request_info;
 pub(crate) mod run;

@@ -7,7 +7,7 @@ use navicert_testkit::transcript::{TestContext, check_generated};
 use super::{markdown, read, workspace};
 
 /// Guides about one verb of the same name: `navicert help VERB` is its help.
-const VERBS: [&str; 4] = ["doctor", "kubeconfig", "run", "serve"];
+const VERBS: [&str; 5] = ["doctor", "kubeconfig", "login", "run", "serve"];
 const COLUMNS: usize = 80;
 
 #[test]

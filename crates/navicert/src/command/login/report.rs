@@ -1,0 +1,295 @@
+//! What people see of sessions: never a token.
+
+use std::io::{self, Write as _};
+
+use navicert_login::args::{self, ExtensionDefaults, ParsedFlags};
+use navicert_login::request::Form;
+use navicert_login::{
+    Invocation, LoggedOut, LoginError, LoginRequest, LoginSession, Revocation, SessionOrigin, SessionStatus,
+    SetupReport, SetupVerdict,
+};
+use navicert_types::{Clock as _, SystemClock, Timestamp, redact};
+use serde_json::{Value, json};
+
+use super::{LoginOutput, context, folder};
+use crate::args::Format;
+use crate::env::Environment;
+use crate::exit::Exit;
+
+/// Prints who is logged in, and until when.
+pub(super) fn session(request: &LoginRequest, session: &LoginSession) {
+    let how = match session.origin {
+        SessionOrigin::Cached => "already logged in",
+        SessionOrigin::Refreshed => "session renewed",
+        SessionOrigin::KeptAfterFault => "provider unreachable, token still valid",
+        _ => "logged in",
+    };
+    let renewal = if session.can_be_renewed() { "renewed without you" } else { "then you are asked again" };
+    print(&format!(
+        "{how}\nuser      {}\nprovider  {}\nvalid     for {}, {renewal}\nkept in   {}\n",
+        redact::line(session.display()),
+        redact::line(&request.issuer),
+        remaining(session.expiry(), SystemClock.now()),
+        redact::line(&session.folder.display().to_string()),
+    ));
+}
+
+pub(super) fn version() -> Result<Exit, LoginError> {
+    print(&format!("navicert {}\n", crate::args::VERSION));
+    Ok(Exit::Done)
+}
+
+/// Removes every entry.
+pub(super) fn clean(
+    flags: &ParsedFlags,
+    environment: &Environment,
+    output: &LoginOutput,
+) -> Result<Exit, LoginError> {
+    only(flags, &["token-cache-dir", "output", "v"])?;
+    let (folder, context) = folder(flags, environment)?;
+    let count = navicert_login::clean(&folder, &context)?;
+    match output.format {
+        Format::Json => print_json(&json!({ "removed": count })),
+        Format::Text => {
+            print(&format!("removed {count} {}\n", if count == 1 { "session" } else { "sessions" }))
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Ends the session of a request.
+pub(super) fn logout(
+    flags: &ParsedFlags,
+    is_local: bool,
+    environment: &Environment,
+    output: &LoginOutput,
+) -> Result<Exit, LoginError> {
+    let home = environment.home.as_deref();
+    let request = args::login_request(Form::Own, flags, home, ExtensionDefaults::default())?;
+    let context = context(environment, Invocation::ByHand);
+    let Some(ended) = navicert_login::logout(&request, &context, is_local)? else {
+        match output.format {
+            Format::Json => print_json(&json!({ "removed": false })),
+            Format::Text => print(&format!("not logged in to {}\n", redact::line(&request.issuer))),
+        }
+        return Ok(Exit::Done);
+    };
+    match output.format {
+        Format::Json => print_json(&logout_json(&ended)),
+        Format::Text => print(&logout_text(&ended)),
+    }
+    match ended.revocation {
+        Revocation::Failed { error, until } => {
+            let _ = writeln!(
+                io::stderr(),
+                "error: the session was removed here, but not at the provider ({}); the token stays valid there until {until}",
+                redact::line(&error.to_string())
+            );
+            Ok(Exit::Unreachable)
+        }
+        _ => Ok(Exit::Done),
+    }
+}
+
+fn logout_text(ended: &LoggedOut) -> String {
+    let issuer = redact::line(&ended.issuer);
+    let mut text = match &ended.revocation {
+        Revocation::Revoked => format!("logged out of {issuer}; the provider revoked the session\n"),
+        Revocation::Skipped => format!("removed the session at {issuer} from this machine only\n"),
+        Revocation::NotOffered => {
+            format!("removed the session at {issuer} from this machine; the provider offers no revocation\n")
+        }
+        _ => format!("removed the session at {issuer} from this machine\n"),
+    };
+    if let Some(url) = &ended.end_session_url {
+        text.push_str(&format!(
+            "the browser may still be logged in; to end that, open {}\n",
+            redact::line(url)
+        ));
+    }
+    text
+}
+
+fn logout_json(ended: &LoggedOut) -> Value {
+    let revocation = match &ended.revocation {
+        Revocation::NothingToRevoke => "nothing-to-revoke",
+        Revocation::Revoked => "revoked",
+        Revocation::Skipped => "skipped",
+        Revocation::NotOffered => "not-offered",
+        _ => "failed",
+    };
+    json!({
+        "removed": true, "issuer": ended.issuer, "user": ended.display, "revocation": revocation,
+        "endSessionURL": ended.end_session_url,
+    })
+}
+
+/// Lists the sessions.
+pub(super) fn status(
+    flags: &ParsedFlags,
+    environment: &Environment,
+    output: &LoginOutput,
+) -> Result<Exit, LoginError> {
+    only(flags, &["token-cache-dir", "output", "v"])?;
+    let (folder, context) = folder(flags, environment)?;
+    let sessions = navicert_login::status(&folder, &context)?;
+    let now = SystemClock.now();
+    match output.format {
+        Format::Json => {
+            print_json(&json!({ "sessions": sessions.iter().map(status_json).collect::<Vec<_>>() }))
+        }
+        Format::Text if sessions.is_empty() => print("no sessions\n"),
+        Format::Text => {
+            let blocks: Vec<String> = sessions.iter().map(|session| status_text(session, now)).collect();
+            print(&blocks.join("\n"));
+        }
+    }
+    Ok(if sessions.iter().any(|session| session.is_fresh) { Exit::Done } else { Exit::No })
+}
+
+fn status_text(session: &SessionStatus, now: Timestamp) -> String {
+    let mut text = String::new();
+    let mut add = |name: &str, value: &str| {
+        text.push_str(&format!("{name:<9} {}\n", redact::line(value)));
+    };
+    add("provider", &session.issuer);
+    add("client", &session.client_id);
+    if !session.account.is_empty() {
+        add("account", &session.account);
+    }
+    add("user", &session.display);
+    let token = match (session.is_fresh, session.has_refresh_token) {
+        (true, _) => format!("valid for {}", remaining(session.expires, now)),
+        (false, true) => "to be renewed at the next use".to_owned(),
+        (false, false) => "expired; the next use asks you to log in".to_owned(),
+    };
+    add("token", &token);
+    add("session", &format!("since {}", session.logged_in_at));
+    match (session.has_refresh_token, session.refresh_expires_at) {
+        (true, Some(at)) => add("renewal", &format!("refresh token, until {at}")),
+        (true, None) => add("renewal", "refresh token"),
+        (false, _) => add("renewal", "no refresh token"),
+    }
+    if let Some(skew) = session.skew_seconds {
+        let direction = if skew > 0 { "behind" } else { "ahead of" };
+        add("clock", &format!("{} s {direction} the provider", skew.abs()));
+    }
+    if let Some((at, code)) = &session.last_failure {
+        add("failure", &format!("{code} at {at}"));
+    }
+    if let Some(pid) = session.login_in_progress {
+        add("login", &format!("process {pid} is waiting for you"));
+    }
+    text
+}
+
+fn status_json(session: &SessionStatus) -> Value {
+    json!({
+        "issuer": session.issuer, "clientID": session.client_id, "account": session.account,
+        "user": session.display, "fresh": session.is_fresh, "expires": session.expires.to_string(),
+        "loggedInAt": session.logged_in_at.to_string(), "refreshToken": session.has_refresh_token,
+        "refreshExpiresAt": session.refresh_expires_at.map(|at| at.to_string()),
+        "skewSeconds": session.skew_seconds, "logins": session.logins, "refreshes": session.refreshes,
+        "lastFailure": session.last_failure.as_ref().map(|(at, code)| json!({"at": at.to_string(), "code": code})),
+        "loginInProgress": session.login_in_progress,
+    })
+}
+
+/// Checks a provider, and prints what to configure. Claims are shown on a terminal only: they are the person's own.
+pub(super) fn setup(
+    flags: &ParsedFlags,
+    environment: &Environment,
+    output: &LoginOutput,
+) -> Result<Exit, LoginError> {
+    let home = environment.home.as_deref();
+    let request = args::login_request(Form::Own, flags, home, ExtensionDefaults::default())?;
+    let context = context(environment, Invocation::ByHand);
+    let report = navicert_login::setup(&request, &context)?;
+    match output.format {
+        Format::Json => print_json(&setup_json(&report)),
+        Format::Text => print(&redact::terminal(&setup_text(&report, context.terminals.stdout))),
+    }
+    Ok(if report.is_good() { Exit::Done } else { Exit::No })
+}
+
+fn verdict(verdict: SetupVerdict) -> &'static str {
+    match verdict {
+        SetupVerdict::Pass => "PASS",
+        SetupVerdict::Warn => "WARN",
+        SetupVerdict::Fail => "FAIL",
+    }
+}
+
+fn setup_text(report: &SetupReport, shows_claims: bool) -> String {
+    let mut text = String::new();
+    for step in &report.steps {
+        text.push_str(&format!(
+            "{}  {:<11} {}\n",
+            verdict(step.verdict),
+            step.name,
+            redact::line(&step.text)
+        ));
+    }
+    if shows_claims {
+        text.push_str("\nclaims of your token:\n");
+        for (name, value) in &report.claims {
+            text.push_str(&format!("  {:<20} {}\n", redact::line(name), redact::line(value)));
+        }
+    }
+    if let Some(documents) = &report.documents {
+        text.push_str("\n# for the API server: --authentication-config\n");
+        text.push_str(&documents.authentication_configuration);
+        for binding in &documents.rbac {
+            text.push_str("\n# for the cluster: kubectl apply -f\n");
+            text.push_str(binding);
+        }
+        text.push_str("\n# for the kubeconfig\n");
+        text.push_str(&documents.kubeconfig_user);
+        text.push_str(&format!("\n# or: {}\n", documents.command));
+    }
+    text
+}
+
+fn setup_json(report: &SetupReport) -> Value {
+    let parsed = |text: &String| serde_json::from_str::<Value>(text).unwrap_or_default();
+    let steps: Vec<Value> = report
+        .steps
+        .iter()
+        .map(|step| json!({"step": step.name, "verdict": verdict(step.verdict), "text": step.text}))
+        .collect();
+    let documents = report.documents.as_ref().map(|documents| {
+        json!({
+            "authenticationConfiguration": parsed(&documents.authentication_configuration),
+            "clusterRoleBindings": documents.rbac.iter().map(parsed).collect::<Vec<_>>(),
+            "kubeconfig": parsed(&documents.kubeconfig_user),
+        })
+    });
+    json!({ "steps": steps, "documents": documents })
+}
+
+/// Rejects flags that the verb does not use.
+fn only(flags: &ParsedFlags, names: &[&str]) -> Result<(), LoginError> {
+    match flags.other_than(names) {
+        Some(name) => Err(LoginError::Usage(format!("unknown flag: --{name}"))),
+        None => Ok(()),
+    }
+}
+
+/// The time until then, in the largest units that say something.
+fn remaining(until: Timestamp, now: Timestamp) -> String {
+    let seconds = until.as_second().saturating_sub(now.as_second()).max(0);
+    match seconds {
+        0..=119 => format!("{seconds} s"),
+        120..=7199 => format!("{} min", seconds / 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+/// A closed standard output leaves no reader to tell.
+fn print(text: &str) {
+    let _ = io::stdout().write_all(text.as_bytes());
+}
+
+fn print_json(value: &Value) {
+    print(&redact::json(&format!("{value:#}\n")));
+}
