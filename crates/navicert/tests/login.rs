@@ -4,6 +4,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
+    clippy::indexing_slicing,
     clippy::disallowed_methods,
     reason = "helpers of tests, which run the program itself"
 )]

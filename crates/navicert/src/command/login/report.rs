@@ -51,7 +51,7 @@ pub(super) fn clean(
     match output.format {
         Format::Json => print_json(&json!({ "removed": count })),
         Format::Text => {
-            print(&format!("removed {count} {}\n", if count == 1 { "session" } else { "sessions" }))
+            print(&format!("removed {count} {}\n", if count == 1 { "session" } else { "sessions" }));
         }
     }
     Ok(Exit::Done)
@@ -136,7 +136,7 @@ pub(super) fn status(
     let now = SystemClock.now();
     match output.format {
         Format::Json => {
-            print_json(&json!({ "sessions": sessions.iter().map(status_json).collect::<Vec<_>>() }))
+            print_json(&json!({ "sessions": sessions.iter().map(status_json).collect::<Vec<_>>() }));
         }
         Format::Text if sessions.is_empty() => print("no sessions\n"),
         Format::Text => {
