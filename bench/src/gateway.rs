@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use navicert_testkit::program::Running;
+use navicert_testkit::cli::program::Running;
 use navicert_testkit::{Ca, Program, wait};
 use navicert_types::kubeconfig;
 use serde_json::json;

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
-use navicert_testkit::program::Running;
+use navicert_testkit::cli::program::Running;
 use navicert_testkit::{Ca, Issuer, Program, wait};
 use navicert_types::{Clock, SystemClock};
 use serde_json::json;

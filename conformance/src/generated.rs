@@ -3,7 +3,7 @@
 use crate::report::Report;
 use crate::suite::{compare, same_type};
 use navicert_cel::{Arena, Bindings, Environment, Reading, ValueRef};
-use navicert_testkit::vectors;
+use navicert_testkit::k8s::vectors;
 use serde_json::Value as Json;
 
 /// All generated expressions.

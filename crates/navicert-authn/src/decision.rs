@@ -111,7 +111,7 @@ mod tests {
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
 
-    use navicert_testkit::jws::{Algorithm, SigningKey};
+    use navicert_testkit::pki::jws::{Algorithm, SigningKey};
     use navicert_types::Timestamp;
     use serde_json::json;
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{ListParams, PostParams};
-use navicert_testkit::cluster::Cluster;
+use navicert_testkit::k8s::cluster::Cluster;
 use navicert_testkit::{Ca, FakeExecPlugin, wait};
 use navicert_types::{Clock, SystemClock};
 use serde_json::{Value, json};

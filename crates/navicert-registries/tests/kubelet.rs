@@ -23,7 +23,7 @@ use navicert_image::provider::ProviderSettings;
 use navicert_image::service_account::PullIdentity;
 use navicert_image::{Profile, Providers, reload};
 use navicert_plugin::{Environment, ProcessRunner};
-use navicert_testkit::cloud::{Amazon, Azure, Google};
+use navicert_testkit::services::cloud::{Amazon, Azure, Google};
 use navicert_testkit::{Program, report};
 use navicert_types::SystemClock;
 use navicert_types::image_credential::WireVersion;

@@ -12,7 +12,7 @@ use navicert_registries::gcp::Gcp;
 use navicert_registries::http::Sleep;
 use navicert_registries::provider::{RegistryProvider, provide};
 use navicert_registries::{ProviderContext, RegistryError};
-use navicert_testkit::cloud::Amazon;
+use navicert_testkit::services::cloud::Amazon;
 use navicert_types::image_credential::CredentialProviderRequest;
 use navicert_types::{SystemClock, error_chain};
 use tempfile::TempDir;

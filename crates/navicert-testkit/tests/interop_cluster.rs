@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use navicert_testkit::cluster::Cluster;
+use navicert_testkit::k8s::cluster::Cluster;
 
 /// What kubectl prints; it has to succeed.
 fn kubectl(cluster: &Cluster, kubeconfig: &Path, arguments: &[&str]) -> String {

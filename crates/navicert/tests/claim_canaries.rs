@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use navicert_cel::kubernetes::{claims_environment, claims_json};
 use navicert_cel::{Arena, Bindings, ClaimError, Claims, EvalErrorKind, InvalidArgument, Operand, ValueRef};
-use navicert_testkit::program::{Outcome, Running};
+use navicert_testkit::cli::program::{Outcome, Running};
 use navicert_testkit::{ApiServer, Ca, Canaries, HttpClient, Issuer, Program, wait};
 use navicert_types::{Clock as _, SystemClock};
 use serde_json::{Value, json};

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use navicert_testkit::Program;
-use navicert_testkit::transcript::{TestContext, check_file};
+use navicert_testkit::cli::transcript::{TestContext, check_file};
 
 fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

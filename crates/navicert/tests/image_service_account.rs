@@ -8,7 +8,7 @@ mod image_support;
 use std::fs;
 
 use image_support::Fixture;
-use navicert_testkit::program::copy_executable;
+use navicert_testkit::cli::program::copy_executable;
 use navicert_testkit::{Answer, ApiServer, Ca};
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! docs/symptoms.md: texts that only a recent kubectl prints (`make interop`, which builds one).
 
 use navicert_testkit::TestContext;
-use navicert_testkit::cluster::Cluster;
+use navicert_testkit::k8s::cluster::Cluster;
 use serde_json::json;
 
 #[test]

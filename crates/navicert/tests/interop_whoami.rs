@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use navicert_testkit::cluster::Cluster;
+use navicert_testkit::k8s::cluster::Cluster;
 use navicert_testkit::{FakeExecPlugin, TestContext};
 use navicert_types::{Clock, SystemClock};
 use serde_json::{Value, json};

@@ -4,7 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use navicert_testkit::{Program, vectors};
+use navicert_testkit::Program;
+use navicert_testkit::k8s::vectors;
 use serde_json::{Map, Value};
 
 #[test]

@@ -2,7 +2,7 @@
 
 use http::Request;
 use navicert_server::client_auth::{ClientAuth, TokenFile};
-use navicert_testkit::http_client::Reply;
+use navicert_testkit::net::http_client::Reply;
 use serde_json::json;
 
 use super::{Fixture, Options};

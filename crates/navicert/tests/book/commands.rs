@@ -1,7 +1,7 @@
 //! Commands and files in the guides that no transcript shows: they are read by the program as they are.
 
 use navicert_testkit::Ca;
-use navicert_testkit::transcript::TestContext;
+use navicert_testkit::cli::transcript::TestContext;
 use serde_json::json;
 
 use super::read;

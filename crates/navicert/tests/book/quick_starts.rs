@@ -1,8 +1,9 @@
 //! The quick starts, the hardware guide and the recipes, run from top to bottom: every command prints what the page shows.
 //! `make test-quickstarts` types the quick starts on a fresh machine besides.
 
-use navicert_testkit::transcript::{TestContext, check_file};
-use navicert_testkit::{ApiServer, Ca, Program, SoftTpm, tools};
+use navicert_testkit::cli::tools;
+use navicert_testkit::cli::transcript::{TestContext, check_file};
+use navicert_testkit::{ApiServer, Ca, Program, SoftTpm};
 use serde_json::json;
 
 use super::{hsm_support, read, recipes, workspace};

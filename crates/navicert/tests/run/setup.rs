@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use navicert_testkit::{ApiServer, Ca, ClientAuth, Identity, Program, tools};
+use navicert_testkit::cli::tools;
+use navicert_testkit::{ApiServer, Ca, ClientAuth, Identity, Program};
 use serde_json::{Value, json};
 
 pub(crate) struct Setup {

@@ -1,6 +1,7 @@
 //! `navicert gateway`, and commands that join it.
 
-use navicert_testkit::{tools, wait};
+use navicert_testkit::cli::tools;
+use navicert_testkit::wait;
 use serde_json::json;
 
 use super::secrets::Other;

@@ -4,9 +4,10 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use navicert_testkit::http_client::Reply;
-use navicert_testkit::program::Running;
-use navicert_testkit::{ApiServer, Ca, HttpClient, Issuer, Program, tools, wait};
+use navicert_testkit::cli::program::Running;
+use navicert_testkit::cli::tools;
+use navicert_testkit::net::http_client::Reply;
+use navicert_testkit::{ApiServer, Ca, HttpClient, Issuer, Program, wait};
 use navicert_types::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 

@@ -100,7 +100,7 @@ async fn requests_in_flight_finish_and_a_watch_fails_with_a_retriable_error_at_t
         pods.wait_for_closed(1).await;
         assert_eq!(fixture.read("/version").await.0, 200, "the new connection stays open");
         let log = api.log();
-        let bob = |connection: &navicert_testkit::http_server::Connection| {
+        let bob = |connection: &navicert_testkit::net::http_server::Connection| {
             connection.tls.as_ref().is_some_and(|tls| tls.client.as_ref().unwrap().common_name == "bob")
         };
         assert_eq!(log.connections.iter().filter(|connection| bob(connection)).count(), 1);

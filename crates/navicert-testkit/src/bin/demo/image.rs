@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use navicert_testkit::http_server::Request;
+use navicert_testkit::net::http_server::Request;
 use navicert_testkit::{Answer, Ca, HttpClient, HttpServer, Program, wait};
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use navicert_testkit::program::Running;
+use navicert_testkit::cli::program::Running;
 use navicert_testkit::{ApiServer, Ca, HttpClient, Issuer, Program, wait};
 use navicert_types::{Clock as _, SystemClock};
 use serde_json::json;
