@@ -29,7 +29,7 @@ use navicert_server::listener::{self, Security, Socket};
 use navicert_server::metrics::ListenerMetrics;
 use navicert_server::proxy::settings::{ProxySettings, SelfCheck};
 use navicert_server::proxy::{Proxy, ProxyParts};
-use navicert_testkit::{ApiServer, Ca, FakeExecPlugin, Issuer, wait};
+use navicert_testkit::{ApiServer, Ca, FakeExecPlugin, Issuer, Kubeconfig, wait};
 use navicert_types::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -69,17 +69,7 @@ impl ProxyFixture {
     }
 
     fn kubeconfig(&self, user: &Value) -> String {
-        let dir = self.dir.path();
-        fs::write(dir.join("ca.crt"), self.ca.pem()).unwrap();
-        json!({
-            "current-context": "x",
-            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-            "clusters": [{"name": "c", "cluster": {
-                "server": format!("https://{}", self.address), "certificate-authority": dir.join("ca.crt"),
-            }}],
-            "users": [{"name": "u", "user": user}],
-        })
-        .to_string()
+        Kubeconfig::new(format!("https://{}", self.address)).ca(&self.ca).user(user.clone()).to_string()
     }
 
     /// Unmodified kube-rs.

@@ -5,7 +5,7 @@
 //! pki       Ca ──issues──▶ Identity; SigningKey ──signs──▶ tokens
 //! net       HttpServer, HttpClient, RawServer (any bytes), Watch, Tunnel, Gate; ConnectionFlood, Load, Victim
 //! devices   SoftHsm, SoftTpm
-//! k8s       ApiServer, a real control plane, FakeExecPlugin, vectors (recorded decisions)
+//! k8s       ApiServer, a real control plane, Kubeconfig, FakeExecPlugin, vectors (recorded decisions)
 //! services  Issuer, OpenID providers, FaultProxy, clouds, ImageRegistry
 //! ```
 //!
@@ -44,6 +44,7 @@ pub use devices::softhsm::SoftHsm;
 pub use devices::tpm::SoftTpm;
 pub use k8s::api_server::{ApiServer, Pod};
 pub use k8s::fake_exec_plugin::FakeExecPlugin;
+pub use k8s::kubeconfig::Kubeconfig;
 pub use k8s::projected_volume::ProjectedVolume;
 pub use net::answer::{Answer, Cut};
 pub use net::connection_flood::ConnectionFlood;
