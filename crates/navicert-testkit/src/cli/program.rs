@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
-use crate::{platform, wait};
+use crate::{environment, platform, wait};
 
 pub use running::Running;
 
@@ -63,7 +63,28 @@ pub fn copy_executable(from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> io::Re
     }
 }
 
+/// Variable that holds the input of a test executable that was started again.
+pub const CHILD_INPUT_VARIABLE: &str = "NAVICERT_TEST_CHILD";
+
+/// The input that [`Program::this_test`] gave to this process; `None` in an ordinary test run, where the test that asks has
+/// nothing to do.
+pub fn child_input() -> Option<String> {
+    environment::variable(CHILD_INPUT_VARIABLE).map(|input| input.to_string_lossy().into_owned())
+}
+
 impl Program {
+    /// This test executable, started again for its test of this full name. That test gets the input from [`child_input`] and
+    /// is the body of the other program: so a test has a process of its own without a binary that has to be built.
+    ///
+    /// # Panics
+    /// If the path of this program is unknown.
+    pub fn this_test(name: &str, input: impl AsRef<OsStr>) -> Self {
+        let own = std::env::current_exe().expect("the path of this program");
+        Program::new(own)
+            .arguments([name, "--exact", "--nocapture", "--test-threads=1"])
+            .variable(CHILD_INPUT_VARIABLE, input)
+    }
+
     /// A program by path, or by name along the test run's `PATH`.
     pub fn new(program: impl AsRef<OsStr>) -> Self {
         Program {

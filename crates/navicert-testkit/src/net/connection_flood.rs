@@ -13,14 +13,10 @@ use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 use tokio::sync::{Semaphore, watch};
 
-use crate::cli::program::Program;
-use crate::cli::program::Running;
+use crate::cli::program::{self, Program, Running};
 use crate::pki::ca::Ca;
-use crate::{environment, wait};
+use crate::wait;
 use client::FloodClient;
-
-/// Variable that marks the flooding process; its value is the plan as JSON.
-const PLAN_VARIABLE: &str = "NAVICERT_TEST_CROWD";
 
 /// Concurrent handshakes: more would exceed the server's handshake timeout.
 const MAX_CONCURRENT_HANDSHAKES: usize = 100;
@@ -78,10 +74,7 @@ impl ConnectionFlood {
             "address": plan.address.to_string(), "ca": ca.pem(), "standing": plan.idle, "resetting": plan.resetting,
             "path": plan.path, "token": plan.token,
         });
-        let own = std::env::current_exe().expect("the path of this program");
-        let running = Program::new(own)
-            .arguments([test, "--exact", "--nocapture", "--test-threads=1"])
-            .variable(PLAN_VARIABLE, plan_json.to_string())
+        let running = Program::this_test(test, plan_json.to_string())
             .stdin("\n")
             .start_running()
             .expect("this program can be started again");
@@ -118,8 +111,8 @@ const REPORT_PREFIX: &str = "flood report ";
 /// # Panics
 /// If the connections cannot be opened.
 pub fn run_if_child() -> bool {
-    let Some(plan) = environment::variable(PLAN_VARIABLE) else { return false };
-    let plan: Value = serde_json::from_str(&plan.to_string_lossy()).expect("a plan");
+    let Some(plan) = program::child_input() else { return false };
+    let plan: Value = serde_json::from_str(&plan).expect("a plan");
     let had = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: had.maximum, maximum: had.maximum })
         .expect("as many open files as the system lets us have");

@@ -24,6 +24,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use navicert_testkit::cli::program::Outcome;
+use navicert_testkit::cli::sibling;
 use navicert_testkit::{Program, SoftHsm};
 
 /// `PATH` of the programs that the demo runs, after the demo's own directory.
@@ -190,13 +191,15 @@ impl Demo {
         std::fs::create_dir(&programs)
             .map_err(|error| format!("failed to create {}: {error}", programs.display()))?;
         if tools.kubectl.is_none() {
-            link(&own_program()?, &programs.join("kubectl"))?;
+            let own =
+                std::env::current_exe().map_err(|error| format!("failed to find this program: {error}"))?;
+            link(&own, &programs.join("kubectl"))?;
         }
         for (name, text) in [("work.yaml", WORK), ("lab.yaml", LAB), ("claims.json", CLAIMS)] {
             write(&dir.path().join(name), text)?;
         }
         let (bold, plain) = if io::stdout().is_terminal() { ("\u{1b}[1m", "\u{1b}[0m") } else { ("", "") };
-        Ok(Demo { dir, navicert: beside("navicert")?, tools, bold, plain })
+        Ok(Demo { dir, navicert: sibling::NAVICERT.find()?, tools, bold, plain })
     }
 
     /// Names the stand-ins that are used, in one line each.
@@ -283,20 +286,6 @@ impl Demo {
             .run()
             .map_err(|error| format!("failed to run `{program}`: {error}"))
     }
-}
-
-/// A binary in the directory of this one: `make demo` builds them all.
-fn beside(name: &str) -> Result<PathBuf, String> {
-    let binary = own_program()?.with_file_name(name);
-    if binary.is_file() {
-        Ok(binary)
-    } else {
-        Err(format!("missing {}; `make demo` builds it", binary.display()))
-    }
-}
-
-fn own_program() -> Result<PathBuf, String> {
-    std::env::current_exe().map_err(|error| format!("failed to find this program: {error}"))
 }
 
 fn link(program: &Path, link: &Path) -> Result<(), String> {

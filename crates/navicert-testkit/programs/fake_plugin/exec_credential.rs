@@ -1,4 +1,4 @@
-//! Credential plugin for this crate's tests, controlled by environment variables.
+//! The fake plugin as an exec credential plugin: environment variables, which a kubeconfig can set, say what it does.
 //!
 //! - `FAKE_RUNS`: file that gets a line per run
 //! - `FAKE_DUMP`: file for the plugin's input: the kind of its standard input, its process group, and the request
@@ -13,23 +13,16 @@ use std::fs::OpenOptions;
 use std::io::{self, BufRead, IsTerminal, Read, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
-use std::process::ExitCode;
 
 use rustix::process::{getpgrp, getpid};
-
-fn main() -> ExitCode {
-    match run() {
-        Ok(code) => ExitCode::from(code),
-        Err(_) => ExitCode::from(98),
-    }
-}
 
 #[expect(clippy::disallowed_methods, reason = "a plugin gets its input through the environment")]
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-fn run() -> io::Result<u8> {
+/// Does what the variables say and returns the exit code.
+pub(crate) fn run() -> io::Result<u8> {
     let run = variable("FAKE_RUNS").map(|path| count(&path)).transpose()?.unwrap_or(1);
     let turns = variable("FAKE_TURNS");
     if let Some(path) = &turns {

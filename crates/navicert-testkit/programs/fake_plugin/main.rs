@@ -1,19 +1,49 @@
-//! The plugin of this crate's tests: executes its arguments in order.
+//! `navicert-fake-plugin`, the program that tests run as a plugin: executes its arguments in order, then what its
+//! environment says (`exec_credential.rs`).
+//!
+//! It is also the build script of the test kit, and then copies itself to where `navicert_testkit::cli::FAKE_PLUGIN`
+//! points. Cargo does not build the binaries of a dependency, but it runs its build script: so the program exists and is up
+//! to date for every test of every crate.
 //!
 //! `say=TEXT` `hex=BYTES` `err=TEXT` `errhex=BYTES` write; `args` `env` `cwd` `group` `descriptors` `cat` report;
 //! `flood=MIB` and `flood-err=MIB` write that much; `park` sleeps forever; `hold=SOCKET` connects and blocks until the peer
 //! closes, `touch=SOCKET` connects and continues; `leave=SOCKET` and `leave-session=SOCKET` start a grandchild that holds;
 //! `signal=N` and `exit=N` end the process.
 
+mod exec_credential;
+
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{ExitCode, Stdio};
 use std::thread;
 
 use rustix::process::{Signal, getpgrp, getpid, kill_process, setsid};
 
 fn main() -> ExitCode {
+    match std::env::current_exe() {
+        Ok(program) if is_build_script(&program) => match install(&program) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::FAILURE,
+        },
+        _ => act_as_plugin(),
+    }
+}
+
+fn is_build_script(program: &Path) -> bool {
+    program.file_name().is_some_and(|name| name.as_bytes().starts_with(b"build-script-"))
+}
+
+/// Copies this program into Cargo's output directory.
+#[expect(clippy::disallowed_methods, reason = "Cargo tells a build script through the environment")]
+fn install(program: &Path) -> io::Result<()> {
+    let directory = std::env::var_os("OUT_DIR").ok_or(io::ErrorKind::NotFound)?;
+    std::fs::copy(program, Path::new(&directory).join("navicert-fake-plugin"))?;
+    print(b"cargo::rerun-if-changed=programs\n")
+}
+
+fn act_as_plugin() -> ExitCode {
     let steps: Vec<String> =
         std::env::args_os().skip(1).map(|step| step.to_string_lossy().into_owned()).collect();
     for step in &steps {
@@ -45,7 +75,7 @@ fn main() -> ExitCode {
             return ExitCode::from(98);
         }
     }
-    ExitCode::SUCCESS
+    exec_credential::run().map_or(ExitCode::from(98), ExitCode::from)
 }
 
 fn print(bytes: &[u8]) -> io::Result<()> {
