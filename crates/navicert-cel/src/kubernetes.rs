@@ -6,6 +6,7 @@ pub mod claims_json;
 pub mod render;
 
 use crate::check::{Environment, EnvironmentBuilder};
+use crate::functions::messages::USER_TYPE;
 use crate::value::{Arena, Map, Object, ValueRef};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -37,8 +38,6 @@ fn build(builder: EnvironmentBuilder) -> Environment {
         Err(error) => panic!("built-in declarations: {error}"),
     }
 }
-
-pub(crate) const USER_TYPE: &str = "kubernetes.UserInfo";
 
 static CLAIMS: LazyLock<Environment> = LazyLock::new(|| build(claims_builder()));
 static USER: LazyLock<Environment> = LazyLock::new(|| build(user_builder()));

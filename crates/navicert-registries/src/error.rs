@@ -8,8 +8,8 @@ use navicert_types::{Secret, redact};
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-use crate::form::percent_decode;
 use crate::http::{HttpError, HttpRequest, HttpResponse, HttpsProxyError};
+use crate::percent::percent_decode;
 
 /// Maximum length of a service's message in errors.
 const MAX_MESSAGE_CHARS: usize = 300;

@@ -1,6 +1,6 @@
 //! Forms in `application/x-www-form-urlencoded`.
 
-use navicert_go::percent::{Plus, decode_lenient, encode, is_unreserved};
+use navicert_go::percent::{Plus, encode, is_unreserved};
 use navicert_types::Secret;
 use zeroize::Zeroizing;
 
@@ -38,11 +38,6 @@ impl Form {
 /// Percent-encodes everything except unreserved characters; a space becomes `+`.
 fn percent_encode(text: &str) -> String {
     encode(text, Plus::Space, is_unreserved)
-}
-
-/// Decodes percent escapes and keeps everything else.
-pub(crate) fn percent_decode(text: &str) -> Vec<u8> {
-    decode_lenient(text.as_bytes(), Plus::Literal).into_owned()
 }
 
 #[cfg(test)]

@@ -32,6 +32,7 @@ pub mod host;
 pub mod http;
 mod lifetime;
 pub mod machine;
+mod percent;
 pub mod program;
 pub mod provider;
 

@@ -39,6 +39,7 @@ pub mod proxy;
 pub mod reload;
 pub mod request_info;
 pub mod serving;
+mod setting_values;
 pub mod settings;
 pub mod tls;
 pub mod token_review_client;

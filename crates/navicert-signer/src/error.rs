@@ -238,6 +238,17 @@ pub enum Reason {
     Internal,
 }
 
+impl PinError {
+    /// The reason reported in the signer protocol.
+    // C884
+    pub fn reason(&self) -> Reason {
+        match self {
+            PinError::Cancelled | PinError::Empty => Reason::UserCancelled,
+            _ => Reason::Internal,
+        }
+    }
+}
+
 impl Reason {
     /// The name used on the wire.
     pub fn name(self) -> &'static str {

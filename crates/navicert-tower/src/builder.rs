@@ -16,23 +16,12 @@ use navicert_server::token_review_client::TokenReviewClient;
 use navicert_types::{Clock, SystemClock};
 use thiserror::Error;
 
-use crate::authenticate::{RequestAuthenticator, RunningAuthenticator};
+use crate::authenticate::{MissingToken, RequestAuthenticator, RunningAuthenticator};
 use crate::layer::AuthnLayer;
 use crate::service_accounts::ServiceAccounts;
 
 /// How long a request waits for its decision, by default.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// What happens to a request without a bearer token. A request with an invalid token is always rejected.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum MissingToken {
-    /// It is answered with 401.
-    #[default]
-    Reject,
-    /// It is passed on without an [`AuthenticatedUser`](crate::AuthenticatedUser).
-    Anonymous,
-}
 
 /// Why a layer cannot be built.
 #[derive(Debug, Error)]

@@ -30,7 +30,8 @@ mod builder;
 mod layer;
 mod service_accounts;
 
-pub use builder::{AuthnLayerBuilder, AuthnLayerError, MissingToken};
+pub use authenticate::MissingToken;
+pub use builder::{AuthnLayerBuilder, AuthnLayerError};
 pub use layer::{AuthnLayer, AuthnService};
 pub use service_accounts::{ServiceAccounts, ServiceAccountsError};
 

@@ -17,10 +17,10 @@ use std::io::{self, Write as _};
 use std::panic;
 use std::process::ExitCode;
 
-use crate::args::{Cli, Format, Verb};
+use crate::args::{Cli, Verb};
 use crate::env::Environment;
 use crate::exit::Exit;
-use crate::output::{Failure, Output, config_report, error_object};
+use crate::output::{Failure, Format, Output, config_report, error_object};
 
 fn main() -> ExitCode {
     redact_panic_messages();
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         let _ = writeln!(io::stdout(), "navicert {}", args::VERSION);
         return Exit::Done.into();
     }
-    let cli = match Cli::read() {
+    let cli = match Cli::read(command::help::is_topic) {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };

@@ -7,6 +7,7 @@ use indexmap::IndexMap;
 use navicert_types::decode::{Decode, DecodeMode, Decoder};
 use navicert_types::diagnostic::DiagnosticKind;
 use navicert_types::tree::{Node, Syntax};
+pub use navicert_types::versioned::NAVICERT_API_VERSION as API_VERSION;
 use navicert_types::versioned::{Kind, Versions};
 use navicert_types::{Diagnostics, FieldPath};
 
@@ -14,8 +15,6 @@ use super::compile::{CompiledConfig, Egress};
 use crate::jwt::{JwsAlgorithm, JwsAlgorithmSet};
 use crate::profile::{AuthnProfile, Hardening};
 
-/// API version of navicert's own kinds.
-pub const API_VERSION: &str = "navicert/v1alpha1";
 /// The kind.
 const KIND: &str = "NavicertConfiguration";
 

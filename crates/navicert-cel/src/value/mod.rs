@@ -9,6 +9,7 @@ mod hashed_name;
 mod owned;
 
 pub use arena::Arena;
+pub(crate) use claims::ClaimFault;
 pub use claims::{ClaimSet, Claims, unescape};
 pub use collection::{List, Map, Object, Pairs, Reading};
 pub(crate) use compare::{compare, equal, equal_or_error, finds_key};

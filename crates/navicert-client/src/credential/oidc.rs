@@ -27,7 +27,7 @@ use thiserror::Error;
 use tokio::sync::Mutex;
 use zeroize::Zeroizing;
 
-use super::claims::Claims;
+use super::claims::{Claims, member};
 use super::{
     BoxFuture, ClientIdentity, Credential, CredentialError, CredentialSource, Generation, Rejection,
     RequestOrigin, StaticCredential,
@@ -39,7 +39,6 @@ use crate::kubeconfig::FileSystem;
 use crate::transport::{
     Body, ProxyChoice, ProxyEnvironment, Transport, TransportSettings, Trust, has_certificate,
 };
-use crate::whoami::member;
 
 /// A token is renewed this long before it expires.
 const EXPIRY_LEEWAY: Duration = Duration::from_secs(10);

@@ -13,13 +13,13 @@ use super::DoctorInputs;
 use super::kubeconfig::quoted;
 use super::report::{DoctorStep, ReportBuilder};
 use super::signer;
+use crate::credential::claims::member;
 use crate::credential::{Credential, CredentialSource};
 use crate::exec::interactive::decide;
 use crate::exec::response::PluginOutputError;
 use crate::exec::{Authenticator, ExecError, Plugin, PluginPolicy};
 use crate::kubeconfig::Effective;
 use crate::kuberc::KubercError;
-use crate::whoami::member;
 
 /// How often a plugin that is still running is reported.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);

@@ -20,8 +20,6 @@ mod source_location;
 mod tests;
 mod validate;
 
-use crate::config::ConfigErrors;
-
 pub use file_system::{FileSystem, MAX_FILE_BYTES, MemoryFileSystem, OsFileSystem};
 pub use load::{
     KubeconfigFile, KubeconfigFileError, KubeconfigFileErrorReason, KubeconfigText, LoadError,
@@ -48,21 +46,6 @@ pub struct SelectedNames {
 }
 
 impl MergedKubeconfig {
-    /// The names of the selected context, cluster and user.
-    ///
-    /// # Errors
-    /// An entry requested by name does not exist, or no context is selected.
-    pub fn selected_names(&self, overrides: &Overrides) -> Result<SelectedNames, ConfigErrors> {
-        let effective =
-            self.selection(overrides).map_err(|error| ConfigErrors::missing_entry(error, self))?;
-        match effective.context.filter(|_| effective.context_exists) {
-            Some(context) => {
-                Ok(SelectedNames { context, cluster: effective.cluster_name, user: effective.user_name })
-            }
-            None => Err(ConfigErrors::missing_entry(ValidationError::NoConfiguration, self)),
-        }
-    }
-
     /// Selects a context without validating it.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use thiserror::Error;
 use super::dial::DeadlineStream;
 use super::url::{HttpUrl, HttpUrlError, UrlScheme};
 use super::{HttpError, http_error_from_io};
-use crate::form::percent_decode;
+use crate::percent::percent_decode;
 
 /// Maximum size of the header of a `CONNECT` response.
 const MAX_HEAD_BYTES: usize = 16 << 10;

@@ -87,7 +87,7 @@ impl Webhook {
 
 /// Keeps the connection open: it belongs to the caller, not to the end user.
 fn keep_open(mut response: Response<ReplyBody>) -> Response<ReplyBody> {
-    response.extensions_mut().remove::<crate::listener::CloseConnection>();
+    response.extensions_mut().remove::<crate::problem::CloseConnection>();
     response
 }
 

@@ -17,5 +17,5 @@ pub use exec::{ExecSigner, ExecSignerSettings, SignerProtocol, SignerTimeouts};
 pub(crate) use request_handler::error_message;
 pub use request_handler::{KeyStore, handle_request, handle_v1alpha1_request};
 pub use server::SignerServer;
-pub use session_runner::SessionRunner;
+pub use session_runner::{SESSION_VARIABLE, SessionRunner};
 pub use socket::SocketSigner;
