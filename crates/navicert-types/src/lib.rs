@@ -16,6 +16,7 @@
 
 pub mod authentication_config;
 pub mod authentication_test;
+pub mod backoff;
 pub mod clock;
 pub mod decode;
 pub mod diagnostic;
