@@ -19,6 +19,7 @@ use crate::confinement;
 use crate::health::Check;
 use crate::listener::Security;
 use crate::metrics::{Collector, Exposition};
+use navicert_types::exposition::MetricKind::{Counter, Gauge};
 
 /// TLS files of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,7 +123,7 @@ impl ServerTls {
     }
 
     /// Reloads the files if they changed. Open connections are not affected.
-    pub fn reload_if_changed(&self) {
+    pub(crate) fn reload_if_changed(&self) {
         let mut state = self.state();
         let outcome = FileContents::read(&self.files).and_then(|content| {
             if content == state.contents {
@@ -255,12 +256,12 @@ impl Collector for ServerTls {
     fn collect(&self, exposition: &mut Exposition) {
         let state = self.state();
         let name = "navicert_tls_certificate_expiry_timestamp_seconds";
-        exposition.describe(name, "gauge", "Expiry of the listener's TLS certificate");
+        exposition.describe(name, Gauge, "Expiry of the listener's TLS certificate");
         if let Some(expires) = state.expires {
             exposition.sample(name, &[], expires.as_second());
         }
         let name = "navicert_tls_certificate_reloads_total";
-        exposition.describe(name, "counter", "TLS certificate reloads by result");
+        exposition.describe(name, Counter, "TLS certificate reloads by result");
         for (status, count) in ["failure", "success"].iter().zip(state.reloads) {
             exposition.sample(name, &[("status", status)], count);
         }

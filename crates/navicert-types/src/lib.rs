@@ -22,6 +22,7 @@ pub mod decode;
 pub mod diagnostic;
 mod error_chain;
 pub mod exec_credential;
+pub mod exposition;
 pub mod external_signer;
 mod field_path;
 pub mod image_credential;
