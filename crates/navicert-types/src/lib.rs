@@ -28,6 +28,7 @@ mod field_path;
 pub mod image_credential;
 pub mod image_provider_config;
 pub mod kubeconfig;
+pub mod proxy;
 pub mod redact;
 mod secret;
 pub mod time;
