@@ -241,7 +241,7 @@ impl Decode for PositiveDuration {
 }
 
 /// A duration above 0, if the field is set.
-pub fn positive_duration(fields: &mut Fields<'_>, name: &'static str) -> Option<Duration> {
+pub(crate) fn positive_duration(fields: &mut Fields<'_>, name: &'static str) -> Option<Duration> {
     fields.optional::<PositiveDuration>(name).map(|time| time.0)
 }
 
