@@ -17,12 +17,12 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use navicert_types::Clock;
+use navicert_types::exposition::MetricKind::Counter;
 use serde::Serialize;
 
 use crate::metrics::{Collector, Exposition};
 use crate::trace_context::TraceParent;
 use crate::user_ref::UserRef;
-use navicert_types::exposition::MetricKind::Counter;
 
 pub use reason::Reason;
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
+use navicert_types::exposition::MetricKind::{Counter, Gauge};
 use navicert_types::{Clock, Timestamp, error_chain};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
@@ -19,7 +20,6 @@ use crate::confinement;
 use crate::health::Check;
 use crate::listener::Security;
 use crate::metrics::{Collector, Exposition};
-use navicert_types::exposition::MetricKind::{Counter, Gauge};
 
 /// TLS files of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
