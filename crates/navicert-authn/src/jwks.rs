@@ -117,7 +117,7 @@ impl StaticKeys {
 
     /// Sets the URL that the keys come from.
     #[must_use]
-    pub fn with_address(mut self, url: &str) -> Self {
+    pub(crate) fn with_address(mut self, url: &str) -> Self {
         self.address = Some(url.to_owned());
         self
     }

@@ -12,7 +12,7 @@
 //!   ──mapping──▶ AuthenticatedUser, rules ──▶ AuthnOutcome: Authenticated, NoOpinion or Rejected
 //! ```
 
-pub mod authenticator;
+mod authenticator;
 pub mod batch;
 pub mod config;
 mod deadlines;
@@ -24,12 +24,12 @@ pub mod jwks;
 pub mod jwt;
 mod mapping;
 pub mod metrics;
-pub mod model;
-pub mod profile;
+mod model;
+mod profile;
 pub mod reloadable;
 pub mod revocation;
 pub mod suite;
-pub mod token_cache;
+mod token_cache;
 mod verifier;
 
 pub use authenticator::Authenticators;
@@ -38,5 +38,5 @@ pub use decision::AuthnDecision;
 pub use reloadable::ReloadableAuthenticator;
 
 pub use model::outcome::{self, AuthnOutcome, NoOpinion, Refusal, Rejection};
-pub use model::{AuthenticatedUser, AuthnRequest, CREDENTIAL_ID};
-pub use profile::{AuthnProfile, Hardening};
+pub use model::{AuthenticatedUser, AuthnRequest, AuthnStep, CREDENTIAL_ID, Interrupt, StepObserver};
+pub use profile::{AuthnProfile, Hardening, TokenLimits};

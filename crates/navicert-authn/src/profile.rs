@@ -196,7 +196,7 @@ impl Hardening {
     }
 
     /// The rule with this code.
-    pub fn from_code(code: &str) -> Option<Hardening> {
+    pub(crate) fn from_code(code: &str) -> Option<Hardening> {
         Hardening::ALL.into_iter().find(|rule| rule.code() == code)
     }
 

@@ -8,6 +8,7 @@
 
 pub mod base64;
 pub mod duration;
+pub mod host_port;
 pub mod json;
 pub mod percent;
 pub mod quote;

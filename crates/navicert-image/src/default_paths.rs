@@ -12,16 +12,16 @@ use crate::docker_helper::{ScopeError, Scopes, parse_mirrors, parse_scopes};
 /// Path of the configuration file or directory.
 pub const CONFIG_VARIABLE: &str = "NAVICERT_IMAGE_CONFIG";
 /// Directory of the plugin executables.
-pub const BIN_DIR_VARIABLE: &str = "NAVICERT_IMAGE_BIN_DIR";
+pub(crate) const BIN_DIR_VARIABLE: &str = "NAVICERT_IMAGE_BIN_DIR";
 /// Path of the daemon's socket.
 pub const SOCKET_VARIABLE: &str = "NAVICERT_IMAGE_SOCKET";
 /// Scopes within registries: comma-separated `host=host/path`.
 // I234
-pub const SCOPES_VARIABLE: &str = "NAVICERT_IMAGE_SCOPES";
+pub(crate) const SCOPES_VARIABLE: &str = "NAVICERT_IMAGE_SCOPES";
 
 /// Mirrors and the registries whose credentials they use: comma-separated `mirror=registry`.
 // I253
-pub const MIRRORS_VARIABLE: &str = "NAVICERT_IMAGE_MIRRORS";
+pub(crate) const MIRRORS_VARIABLE: &str = "NAVICERT_IMAGE_MIRRORS";
 
 /// The name of the socket in the user's runtime directory.
 const SOCKET_NAME: &str = "image.sock";

@@ -147,7 +147,7 @@ impl Providers {
 
     /// Creates the providers of another configuration. Unchanged providers keep their caches.
     // I250
-    pub fn reconfigured(&self, config: &ImageConfig) -> Self {
+    pub(crate) fn reconfigured(&self, config: &ImageConfig) -> Self {
         Providers::with_shared(config, Arc::clone(&self.shared), &self.providers)
     }
 
@@ -205,7 +205,7 @@ impl Providers {
 
     /// Looks up an image in one provider, even if its patterns do not match; for callers that selected it otherwise.
     // I232
-    pub fn lookup_in(&self, provider: &Arc<Provider>, image: &str, identity: &PullIdentity) -> Lookup {
+    pub(crate) fn lookup_in(&self, provider: &Arc<Provider>, image: &str, identity: &PullIdentity) -> Lookup {
         let outcome = provider.resolve(image, identity, &self.shared);
         Lookup { image: image.to_owned(), outcomes: vec![(Arc::clone(provider), outcome)] }
     }
@@ -239,7 +239,7 @@ impl Providers {
 
     /// Lists the unexpired cached responses. Runs no plugin.
     // I238
-    pub fn list_cache(&self) -> Vec<CacheListing> {
+    pub(crate) fn list_cache(&self) -> Vec<CacheListing> {
         self.providers.iter().flat_map(|provider| provider.list_cache()).collect()
     }
 

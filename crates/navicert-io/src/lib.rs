@@ -6,12 +6,15 @@
     feature = "stream",
     doc = "- [`forward`] writes the methods that a stream wrapper passes on unchanged."
 )]
+#![cfg_attr(feature = "flights", doc = "- [`flights`]: tasks that want the same result share the work.")]
 //! - [`private_socket`] and [`runtime_directory`]: how a user's long-running programs and their clients find each other
 //!   on Unix sockets, and check that both are the same user.
 //! - [`process_memory`] keeps secrets out of core dumps and away from other processes.
 
 #[cfg(feature = "stream")]
 pub mod coalescing;
+#[cfg(feature = "flights")]
+pub mod flights;
 #[cfg(feature = "stream")]
 pub mod forward;
 #[cfg(unix)]

@@ -41,13 +41,14 @@ mod unix;
 #[cfg(unix)]
 use unix as platform;
 
-pub use backoff::{Backoff, BackoffSettings};
+pub use backoff::Backoff;
 pub use command::{Command, Environment, ProcessGroup, Stderr, StderrReceiver, Stdin, StdoutReceiver};
 pub use completion::{JoinError, Waiter, detach};
 pub use error::{
     DeniedVariables, MalformedCommand, PermitError, PolicyDenial, PolicyError, ResolveError, RunError,
 };
 pub use expiring_cache::{CacheHit, ExpiringCache, Generation};
+pub use navicert_types::backoff::BackoffSettings;
 pub use policy::{Allowlist, AllowlistEntry, Permitted, Policy, Sha256Digest};
 pub use process::ProcessRunner;
 pub use repeated_stderr::RepeatedStderrFilter;

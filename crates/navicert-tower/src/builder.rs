@@ -9,10 +9,10 @@ use navicert_authn::config::{AuthnLoadError, AuthnReloader, BaseProfile, ConfigO
 use navicert_authn::jwks::{Fetch, JwksContext};
 use navicert_authn::metrics::AuthnRecorder;
 use navicert_client::transport::{ProxyEnvironment, Timer, TokioTimer, Transport};
-use navicert_server::background_tasks;
 use navicert_server::fetch::HttpFetch;
 use navicert_server::proxy::service_accounts::ServiceAccountReviews;
 use navicert_server::token_review_client::TokenReviewClient;
+use navicert_types::backoff::random_fraction;
 use navicert_types::{Clock, SystemClock};
 use thiserror::Error;
 
@@ -248,7 +248,7 @@ impl AuthnLayerBuilder {
         JwksContext {
             fetch,
             clock: Arc::clone(&self.clock),
-            random: Arc::new(background_tasks::jitter),
+            random: Arc::new(random_fraction),
             recorder: Arc::clone(&self.recorder),
         }
     }

@@ -16,16 +16,19 @@
 
 pub mod authentication_config;
 pub mod authentication_test;
+pub mod backoff;
 pub mod clock;
 pub mod decode;
 pub mod diagnostic;
 mod error_chain;
 pub mod exec_credential;
+pub mod exposition;
 pub mod external_signer;
 mod field_path;
 pub mod image_credential;
 pub mod image_provider_config;
 pub mod kubeconfig;
+pub mod proxy;
 pub mod redact;
 mod secret;
 pub mod time;

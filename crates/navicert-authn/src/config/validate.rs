@@ -38,7 +38,7 @@ pub fn validate(
 /// # Errors
 /// Every violation.
 // S22, S26
-pub fn validate_excluding_issuers(
+pub(crate) fn validate_excluding_issuers(
     configuration: &AuthenticationConfiguration,
     profile: &AuthnProfile,
     disallowed_issuers: &[String],

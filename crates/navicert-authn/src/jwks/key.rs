@@ -10,8 +10,8 @@ use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ECDSA_P521_SHA512_FIXED, ParsedPublicKey,
 };
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use navicert_go::base64::RAW_URL;
+use navicert_go::base64::STANDARD;
 use navicert_go::json::{Kind, Raw};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
+use navicert_go::base64::STANDARD;
 use navicert_signer::remote::SignerProtocol;
 use navicert_types::error_chain;
 use navicert_types::exec_credential::ExecVersion;

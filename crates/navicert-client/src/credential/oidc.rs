@@ -13,11 +13,11 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
+use navicert_go::base64::STANDARD;
 use navicert_go::percent;
 use navicert_go::url::Url;
 use navicert_types::kubeconfig::AuthProviderConfig;

@@ -4,9 +4,9 @@ use std::io;
 
 use http::uri::InvalidUri;
 use navicert_signer::SignError;
+use navicert_types::proxy::ProxyError;
 use thiserror::Error;
 
-use super::proxy::ProxyError;
 use crate::credential::CredentialError;
 
 /// Why a request failed. No variant holds a header, a token or a key.

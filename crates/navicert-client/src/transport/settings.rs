@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use http::HeaderValue;
+use navicert_types::proxy::{Proxy, ProxyEnvironment};
 
 use super::connector::Timeouts;
 use super::error::BuildError;
 use super::impersonate::Impersonation;
-use super::proxy::{Proxy, ProxyEnvironment};
 use super::rotation::Rotation;
 use super::server::Server;
 use super::tls::Trust;

@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::header::{AUTHORIZATION, HeaderValue, ORIGIN};
 use http::request;
+use navicert_go::base64::RAW_URL;
 use navicert_types::Secret;
 use zeroize::Zeroizing;
 
@@ -29,10 +29,10 @@ pub struct LocalAuth {
 ///
 /// # Errors
 /// The system provides no random numbers.
-pub fn random_token() -> Result<Secret<String>, aws_lc_rs::error::Unspecified> {
+pub(crate) fn random_token() -> Result<Secret<String>, aws_lc_rs::error::Unspecified> {
     let mut random = Zeroizing::new([0u8; 32]);
     aws_lc_rs::rand::fill(&mut *random)?;
-    Ok(Secret::from(URL_SAFE_NO_PAD.encode(*random)))
+    Ok(Secret::from(RAW_URL.encode(*random)))
 }
 
 impl LocalAuth {
@@ -46,7 +46,7 @@ impl LocalAuth {
     }
 
     /// Whether the connection comes from loopback and from a process that is known to be this user's.
-    pub fn admits(&self, peer: SocketAddr, local: SocketAddr) -> bool {
+    pub(crate) fn admits(&self, peer: SocketAddr, local: SocketAddr) -> bool {
         peer.ip().is_loopback() && peer::owner(peer, local).is_some_and(|owner| owner == self.uid)
     }
 

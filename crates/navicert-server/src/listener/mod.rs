@@ -104,7 +104,7 @@ impl Peer {
     }
 
     /// The flow of a client whose requests this peer forwards, or of the peer itself.
-    pub fn flow_of(&self, client: IpAddr) -> FlowId {
+    pub(crate) fn flow_of(&self, client: IpAddr) -> FlowId {
         if client == self.address.ip() { self.flow } else { self.admission.peer_flow(client) }
     }
 

@@ -38,7 +38,7 @@ impl fmt::Display for Denial {
 
 impl Denial {
     /// The denial in the message of a `Status`, if it is one of impersonation.
-    pub fn of_impersonation(message: &str) -> Option<Self> {
+    pub(crate) fn of_impersonation(message: &str) -> Option<Self> {
         let (_, rest) = message.split_once("forbidden: User \"")?;
         let (user, rest) = rest.split_once("\" cannot ")?;
         let (verb, rest) = rest.split_once(' ')?;

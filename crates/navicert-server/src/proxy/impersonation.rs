@@ -21,9 +21,9 @@ use authorization::Authorization;
 pub(super) use authorization::{legacy_permissions, node};
 
 /// Prefix of the extra attributes that name the original user. Clients cannot request keys with it.
-pub const ORIGINAL_USER_PREFIX: &str = "original-user.navicert/";
+pub(crate) const ORIGINAL_USER_PREFIX: &str = "original-user.navicert/";
 /// The extra attributes that name the original user.
-pub const ORIGINAL_USER_KEYS: [&str; 3] =
+pub(crate) const ORIGINAL_USER_KEYS: [&str; 3] =
     ["original-user.navicert/username", "original-user.navicert/uid", "original-user.navicert/groups"];
 
 /// The identity that a client asks to impersonate.

@@ -168,7 +168,7 @@ async fn check_identity_headers(
 /// # Errors
 /// [`AccessReviewError`]: the API server did not say.
 // V7
-pub async fn shared_authority(
+pub(crate) async fn shared_authority(
     upstream: &Transport,
     settings: &ProxySettings,
 ) -> Result<Option<SharedAuthority>, AccessReviewError> {

@@ -11,6 +11,7 @@ use navicert_client::kubeconfig::{KubeconfigSources, MemoryFileSystem};
 use navicert_plugin::Environment;
 use navicert_types::error_chain;
 use navicert_types::kubeconfig::Cluster;
+use navicert_types::tree::{Syntax, parse};
 use serde_json::{Map, Value, json};
 
 use super::lines::text;
@@ -20,7 +21,10 @@ const ROOT: &str = "/$DIR";
 
 /// Processes one line.
 pub(super) fn process(request: &Value) -> Result<Value, String> {
-    let config = escape_for_yaml(&config(request)?.to_string());
+    // As YAML: kubeconfigs may hold characters that YAML accepts only in escaped form.
+    let config =
+        parse(config(request)?.to_string().as_bytes(), Syntax::Json).map_err(|error| error.to_string())?;
+    let config = config.to_json();
     Ok(match exec_info(&config) {
         Ok(info) => json!({ "info": info }),
         Err(error) => json!({"info": null, "error": error}),
@@ -58,20 +62,6 @@ fn config(request: &Value) -> Result<Value, String> {
         "clusters": [{"name": "k", "cluster": cluster}],
         "users": [{"name": "u", "user": {"exec": exec}}],
     }))
-}
-
-/// Escapes the characters that YAML accepts only in escaped form.
-fn escape_for_yaml(json: &str) -> String {
-    let is_plain = |symbol: char| matches!(symbol, '\n' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}' | '\u{10000}'..);
-    let mut text = String::with_capacity(json.len());
-    for symbol in json.chars() {
-        if is_plain(symbol) {
-            text.push(symbol);
-        } else {
-            text.push_str(&format!("\\u{:04x}", u32::from(symbol)));
-        }
-    }
-    text
 }
 
 /// The exec info a client would pass, `None` if the client would not run the plugin.

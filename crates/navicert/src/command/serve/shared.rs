@@ -18,7 +18,7 @@ use navicert_client::transport::{Timer, TokioTimer};
 use navicert_io::process_memory::hide_memory;
 use navicert_server::ServerLimits;
 use navicert_server::audit::{AuditLog, AuditTarget};
-use navicert_server::background_tasks::{self, BackgroundTasks};
+use navicert_server::background_tasks::BackgroundTasks;
 use navicert_server::confinement::{ConfinedFiles, ConfinementPlan};
 use navicert_server::descriptors;
 use navicert_server::fetch::HttpFetch;
@@ -31,6 +31,7 @@ use navicert_server::reload::{ReloadTask, Reloadable};
 use navicert_server::serving::{BindError, BoundListener, Server, ServerRuntime, ShutdownTiming};
 use navicert_server::settings::ServerSettings;
 use navicert_server::tls::{ServerTls, TlsFiles};
+use navicert_types::backoff::random_fraction;
 use navicert_types::{Clock, SystemClock, error_chain};
 use serde_json::json;
 use tokio::runtime::Builder;
@@ -136,7 +137,7 @@ impl ConfigFiles {
         let around = JwksContext {
             fetch: Arc::new(self.fetch(environment)?),
             clock: Arc::new(SystemClock),
-            random: Arc::new(background_tasks::jitter),
+            random: Arc::new(random_fraction),
             recorder,
         };
         let named = match &self.sources.config {

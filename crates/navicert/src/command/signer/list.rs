@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use navicert_signer::pkcs11::{FoundKey, PinState, Pkcs11Module, Pkcs11Token, inventory, known_modules};
 use navicert_signer::program::SignerEnvironment;
+use navicert_types::tree::yaml_quoted;
 use navicert_types::{error_chain, redact};
 use serde_json::{Value, json};
 
@@ -102,8 +103,11 @@ fn key_text(key: &FoundKey) -> String {
     };
     let _ = writeln!(text, "  certificate  {}, until {}", holder.subject, holder.not_after);
     let uri = key.uri.to_string();
-    let (name, uri, module) =
-        (quoted(&holder.name), quoted(&uri), quoted(key.uri.module_path.as_deref().unwrap_or_default()));
+    let (name, uri, module) = (
+        yaml_quoted(&holder.name),
+        yaml_quoted(&uri),
+        yaml_quoted(key.uri.module_path.as_deref().unwrap_or_default()),
+    );
     let _ = write!(
         text,
         "\n  kubeconfig:\n\
@@ -155,9 +159,4 @@ fn pin(token: &Pkcs11Token) -> &'static str {
 
 fn hex(octets: &[u8]) -> String {
     octets.iter().map(|octet| format!("{octet:02x}")).collect()
-}
-
-/// Quotes a YAML string: JSON strings are valid YAML.
-fn quoted(text: &str) -> String {
-    Value::String(text.to_owned()).to_string()
 }

@@ -4,7 +4,9 @@
 
 use std::net::IpAddr;
 
-use super::{Proxy, ProxyError, host_and_port};
+use navicert_go::host_port;
+
+use super::{Proxy, ProxyError};
 
 /// The proxy variables. Of each pair, a non-empty upper-case variable wins.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +30,13 @@ impl ProxyEnvironment {
             http_proxy: either("HTTP_PROXY", "http_proxy"),
             no_proxy: either("NO_PROXY", "no_proxy"),
         }
+    }
+
+    /// The variable for servers of a scheme: the first that is set to a value.
+    pub fn variable(https: bool, lookup: impl Fn(&str) -> Option<String>) -> &'static str {
+        let names = if https { ["HTTPS_PROXY", "https_proxy"] } else { ["HTTP_PROXY", "http_proxy"] };
+        let [upper, _] = names;
+        names.into_iter().find(|name| lookup(name).is_some_and(|value| !value.is_empty())).unwrap_or(upper)
     }
 
     /// The proxy for a server, if any.
@@ -68,7 +77,7 @@ fn entry_matches(entry: &str, host: &str, address: Option<IpAddr>, port: u16) ->
     // A bare IPv6 address contains colons.
     let (name, wanted_port) = match entry.parse::<IpAddr>() {
         Ok(_) => (entry, None),
-        Err(_) => match host_and_port(entry) {
+        Err(_) => match host_port::split(entry) {
             Some(parts) => parts,
             None => return false,
         },

@@ -1,21 +1,17 @@
 //! The detected cloud decides which metadata server is called; on other clouds, none is (I213).
 
-#![expect(clippy::unwrap_used, reason = "test helpers fail by panicking")]
-
 use std::fs;
 use std::sync::Arc;
-use std::time::Duration;
 
-use navicert_registries::acr::{Acr, CloudConfig};
-use navicert_registries::ecr::Ecr;
-use navicert_registries::gcp::Gcp;
-use navicert_registries::http::Sleep;
-use navicert_registries::provider::{RegistryProvider, provide};
-use navicert_registries::{ProviderContext, RegistryError};
 use navicert_testkit::services::cloud::Amazon;
-use navicert_types::image_credential::CredentialProviderRequest;
 use navicert_types::{SystemClock, error_chain};
 use tempfile::TempDir;
+
+use super::*;
+use crate::acr::{Acr, CloudConfig};
+use crate::ecr::Ecr;
+use crate::gcp::Gcp;
+use crate::http::Sleep;
 
 #[derive(Debug)]
 struct NoPause;
@@ -33,8 +29,7 @@ fn on_machine(vendor: &str, product: &str, variables: &[(&str, &str)]) -> (Provi
     fs::write(firmware.join("product_name"), product).unwrap();
     let environment = variables.iter().copied().collect();
     let limit = Duration::from_secs(5);
-    let mut context =
-        ProviderContext::new(environment, Arc::new(SystemClock), Box::new(NoPause), limit).unwrap();
+    let mut context = ProviderContext::new(environment, Arc::new(SystemClock), Box::new(NoPause), limit);
     context.sysfs = dir.path().to_owned();
     (context, dir)
 }

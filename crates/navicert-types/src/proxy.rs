@@ -1,4 +1,5 @@
-//! Proxies: choosing one from the configuration, and opening a tunnel with HTTP `CONNECT` or SOCKS5.
+//! Proxies as Go's `httpproxy` chooses them, and the dialogue that opens a tunnel through one. For every client of the
+//! workspace, blocking or not.
 // C148
 
 mod environment;
@@ -8,15 +9,15 @@ use std::fmt;
 use std::io;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use http::HeaderValue;
-use navicert_go::percent;
+use navicert_go::base64::STANDARD;
 use navicert_go::url::Url;
-use navicert_types::Secret;
+use navicert_go::{host_port, percent};
 use thiserror::Error;
 
 pub use environment::ProxyEnvironment;
-pub(super) use tunnel::{connect, socks5};
+pub use tunnel::{Tunnel, TunnelStep};
+
+use crate::Secret;
 
 /// Why a proxy cannot be used, or rejected the connection.
 #[derive(Debug, Error)]
@@ -44,20 +45,23 @@ pub enum ProxyError {
 
 /// The protocol of a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scheme {
+pub enum ProxyScheme {
+    /// HTTP.
     Http,
+    /// HTTP over TLS.
     Https,
+    /// SOCKS5; the proxy resolves names.
     Socks5,
 }
 
 /// A proxy's address and credentials.
 #[derive(Clone)]
 pub struct Proxy {
-    pub(super) scheme: Scheme,
-    pub(super) host: String,
-    pub(super) port: u16,
+    scheme: ProxyScheme,
+    host: String,
+    port: u16,
     /// User name and password, percent-decoded.
-    pub(super) user: Option<(String, Secret<String>)>,
+    user: Option<(String, Secret<String>)>,
 }
 
 impl Proxy {
@@ -68,17 +72,17 @@ impl Proxy {
     pub fn parse(text: &str) -> Result<Self, ProxyError> {
         let address = Url::parse(text).map_err(|_| ProxyError::Address("not a URL"))?;
         let scheme = match address.scheme.as_str() {
-            "http" => Scheme::Http,
-            "https" => Scheme::Https,
+            "http" => ProxyScheme::Http,
+            "https" => ProxyScheme::Https,
             // The proxy always resolves names, which is what the `h` stands for.
-            "socks5" | "socks5h" => Scheme::Socks5,
+            "socks5" | "socks5h" => ProxyScheme::Socks5,
             other => return Err(ProxyError::Scheme(other.to_owned())),
         };
-        let (host, port) = host_and_port(address.host).ok_or(ProxyError::Address("missing host"))?;
+        let (host, port) = host_port::split(address.host).ok_or(ProxyError::Address("missing host"))?;
         let port = port.unwrap_or(match scheme {
-            Scheme::Http => 80,
-            Scheme::Https => 443,
-            Scheme::Socks5 => 1080,
+            ProxyScheme::Http => 80,
+            ProxyScheme::Https => 443,
+            ProxyScheme::Socks5 => 1080,
         });
         let user = address.user_info.map(|info| {
             let (name, password) = info.split_once(':').unwrap_or((info, ""));
@@ -90,20 +94,33 @@ impl Proxy {
     /// The address without user information, safe to print.
     pub fn address(&self) -> String {
         let scheme = match self.scheme {
-            Scheme::Http => "http",
-            Scheme::Https => "https",
-            Scheme::Socks5 => "socks5",
+            ProxyScheme::Http => "http",
+            ProxyScheme::Https => "https",
+            ProxyScheme::Socks5 => "socks5",
         };
-        format!("{scheme}://{}", join(&self.host, self.port))
+        format!("{scheme}://{}", host_port::join(&self.host, self.port))
+    }
+
+    /// The protocol.
+    pub fn scheme(&self) -> ProxyScheme {
+        self.scheme
+    }
+
+    /// The host, without brackets.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The port.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// The value of the `Proxy-Authorization` header.
-    pub(super) fn authorization(&self) -> Option<HeaderValue> {
+    pub fn authorization(&self) -> Option<Secret<String>> {
         let (name, password) = self.user.as_ref()?;
-        let pair = STANDARD.encode(format!("{name}:{}", password.expose()));
-        let mut value = HeaderValue::try_from(format!("Basic {pair}")).ok()?;
-        value.set_sensitive(true);
-        Some(value)
+        let pair = Secret::new(format!("{name}:{}", password.expose()));
+        Some(Secret::new(format!("Basic {}", STANDARD.encode(pair.expose()))))
     }
 }
 
@@ -111,29 +128,6 @@ impl fmt::Debug for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Proxy").field("address", &self.address()).field("user", &self.user.is_some()).finish()
     }
-}
-
-/// Splits `host`, `host:port`, `[v6]` or `[v6]:port`; the host comes without brackets.
-pub(crate) fn host_and_port(text: &str) -> Option<(&str, Option<u16>)> {
-    let (host, port) = if let Some(rest) = text.strip_prefix('[') {
-        let (host, behind) = rest.split_once(']')?;
-        (host, behind.strip_prefix(':'))
-    } else {
-        match text.rsplit_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (text, None),
-        }
-    };
-    let port = match port.filter(|digits| !digits.is_empty()) {
-        Some(digits) => Some(digits.parse().ok()?),
-        None => None,
-    };
-    (!host.is_empty()).then_some((host, port))
-}
-
-/// Joins host and port; the inverse of [`host_and_port`].
-pub(super) fn join(host: &str, port: u16) -> String {
-    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
 
 /// The escapes are valid: the URL has been parsed.
