@@ -13,6 +13,7 @@ use indexmap::IndexMap;
 use crate::diagnostic::Diagnostics;
 use crate::secret::Secret;
 use crate::tree::{Mapping, Node};
+use crate::wire_text::wire_text;
 
 /// Decodes one kubeconfig file, in YAML or JSON.
 ///
@@ -205,13 +206,25 @@ pub struct ExecConfig {
     /// `Never`, `IfAvailable`, `Always`, or any other text of the file, which is rejected when the user is selected.
     /// An empty mode becomes `IfAvailable` for v1beta1 and v1alpha1.
     // C104, C109
-    pub interactive_mode: String,
+    pub interactive_mode: InteractiveMode,
     /// Unknown fields.
     pub other: Mapping,
 }
 
 /// An environment variable for an exec plugin.
 #[derive(Clone, Debug, Default, PartialEq)]
+wire_text! {
+    /// Whether an exec plugin may use standard input.
+    InteractiveMode {
+        /// Never.
+        Never = "Never",
+        /// If standard input is a terminal and nothing else uses it.
+        IfAvailable = "IfAvailable",
+        /// It must: without a terminal the plugin does not run.
+        Always = "Always",
+    }
+}
+
 pub struct ExecEnvVar {
     /// Its name.
     pub name: String,

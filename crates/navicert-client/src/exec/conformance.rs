@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use navicert_plugin::{Completed, Policy, RunError, Stderr, StderrTail};
 use navicert_types::exec_credential::{DecodeError, ExecCluster, ExecVersion};
+use navicert_types::kubeconfig::InteractiveMode;
 use navicert_types::tree::{Node, Syntax, parse};
 use navicert_types::{Timestamp, error_chain};
 
@@ -204,7 +205,7 @@ impl PluginUnderTest {
             env: Vec::new(),
             version: case.version,
             install_hint: String::new(),
-            interactive_mode: "IfAvailable".to_owned(),
+            interactive_mode: InteractiveMode::IfAvailable,
             server,
             config: Node::default(),
             cluster: case.cluster.then_some(cluster),

@@ -12,6 +12,7 @@ use crate::decode::DecodeMode;
 use crate::diagnostic::Diagnostics;
 use crate::tree::{Node, Syntax};
 use crate::versioned::Versions;
+use crate::wire_text::wire_text;
 
 /// The kind's name.
 pub const KIND: &str = "AuthenticationConfiguration";
@@ -59,9 +60,17 @@ pub struct Issuer {
     /// Accepted audiences.
     pub audiences: Vec<String>,
     /// How several audiences are matched.
-    pub audience_match_policy: String,
+    pub audience_match_policy: AudienceMatchPolicy,
     /// Egress selector for requests to the issuer.
     pub egress_selector_type: String,
+}
+
+wire_text! {
+    /// How several audiences are matched.
+    AudienceMatchPolicy {
+        /// One of them suffices.
+        MatchAny = "MatchAny",
+    }
 }
 
 /// A rule about claims: a claim with its required value, or an expression.

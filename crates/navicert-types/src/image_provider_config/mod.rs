@@ -10,6 +10,7 @@ use crate::secret::Secret;
 use crate::time::Duration;
 use crate::tree::{Node, Syntax};
 use crate::versioned::{Kind, Versions};
+use crate::wire_text::wire_text;
 
 /// Decodes every wire version.
 // I20, I21, I23
@@ -69,8 +70,8 @@ pub struct EnvironmentVariable {
 pub struct TokenAttributes {
     /// Audience of the token; empty for no token.
     pub service_account_token_audience: String,
-    /// `Token` or `ServiceAccount`: the cache key for responses.
-    pub cache_type: String,
+    /// The cache key for responses.
+    pub cache_type: CacheType,
     /// Whether the provider is skipped for pods without a service account.
     pub require_service_account: Option<bool>,
     /// Annotations without which the provider is skipped.
@@ -83,6 +84,16 @@ pub struct TokenAttributes {
 fn decode_config<P: Decode + Into<CredentialProvider>>(
     node: &Node,
     decoder: &mut Decoder,
+wire_text! {
+    /// What responses with a service account token may be shared between.
+    CacheType {
+        /// Requests with the same token.
+        Token = "Token",
+        /// Requests for the same service account.
+        ServiceAccount = "ServiceAccount",
+    }
+}
+
 ) -> Option<CredentialProviderConfig> {
     decoder.object(node, |fields| {
         let providers: Vec<P> = fields.default("providers");
