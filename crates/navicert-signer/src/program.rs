@@ -15,7 +15,9 @@ use navicert_types::external_signer::{CONFIG_VARIABLE, REQUEST_FD_VARIABLE, v1, 
 use crate::error::{Reason, SignError};
 use crate::pin::{NoPin, PinFile, PinProvider, Pinentry, StaticPin, TerminalPin};
 use crate::pkcs11::{KeySelection, PinProviderFactory, Pkcs11KeyStore};
-use crate::remote::{KeyStore as _, SocketSigner, error_message, handle_request, handle_v1alpha1_request};
+use crate::remote::{
+    KeyStore as _, SESSION_VARIABLE, SocketSigner, error_message, handle_request, handle_v1alpha1_request,
+};
 
 /// The environment variable with the default PKCS#11 module, for kubeconfigs that name none.
 // X3
@@ -24,10 +26,6 @@ pub const MODULE_VARIABLE: &str = "NAVICERT_PKCS11_MODULE";
 pub const PINENTRY_VARIABLE: &str = "NAVICERT_PINENTRY";
 /// The environment variable with the socket path of `navicert signer serve`.
 pub const SOCKET_VARIABLE: &str = "NAVICERT_SIGNER_SOCKET";
-
-/// The environment variable that a client sets to `1` if it keeps the standard input open for further requests: the signer
-/// then logs in with the first one, so that one PIN is enough for all of them.
-pub const SESSION_VARIABLE: &str = "NAVICERT_SIGNER_SESSION";
 /// The name of the socket in the user's runtime directory.
 const SOCKET_NAME: &str = "signer.sock";
 

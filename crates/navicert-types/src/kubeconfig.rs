@@ -203,16 +203,14 @@ pub struct ExecConfig {
     pub install_hint: String,
     /// Whether cluster information is passed to the plugin.
     pub provide_cluster_info: bool,
-    /// `Never`, `IfAvailable`, `Always`, or any other text of the file, which is rejected when the user is selected.
-    /// An empty mode becomes `IfAvailable` for v1beta1 and v1alpha1.
+    /// Whether the plugin may use standard input. An empty mode becomes `IfAvailable` for v1beta1 and v1alpha1; an unknown one is
+    /// rejected when the user is selected.
     // C104, C109
     pub interactive_mode: InteractiveMode,
     /// Unknown fields.
     pub other: Mapping,
 }
 
-/// An environment variable for an exec plugin.
-#[derive(Clone, Debug, Default, PartialEq)]
 wire_text! {
     /// Whether an exec plugin may use standard input.
     InteractiveMode {
@@ -227,6 +225,9 @@ wire_text! {
 
 pub struct ExecEnvVar {
     /// Its name.
+/// An environment variable for an exec plugin.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
     pub name: String,
     /// Its value.
     pub value: Secret<String>,

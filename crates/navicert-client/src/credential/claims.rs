@@ -9,6 +9,7 @@ use zeroize::Zeroizing;
 use crate::whoami::member;
 
 /// The claims used here.
+#[cfg_attr(not(feature = "doctor"), expect(dead_code, reason = "only the doctor reports the others"))]
 pub(crate) struct Claims {
     pub(crate) issuer: String,
     pub(crate) audiences: Vec<String>,

@@ -16,9 +16,8 @@ use zeroize::Zeroizing;
 
 use super::{
     BoxFuture, ClientIdentity, Credential, CredentialError, CredentialSource, Generation, Rejection,
-    RequestOrigin, SharedFiles,
+    RequestOrigin, SharedFiles, bearer,
 };
-use crate::exec::response::{PluginOutputError, bearer};
 use crate::kubeconfig::FileSystem;
 
 /// The file is reread after this time: one minute, less ten seconds.
@@ -206,8 +205,7 @@ pub(crate) fn read_token_file(path: &Path, files: &dyn FileSystem) -> Result<Hea
     if text.is_empty() {
         return Err(TokenFileError::Empty { path: path_text() });
     }
-    bearer(&Secret::new(text.to_owned()))
-        .map_err(|_: PluginOutputError| TokenFileError::NotAToken { path: path_text() })
+    bearer(&Secret::new(text.to_owned())).map_err(|_| TokenFileError::NotAToken { path: path_text() })
 }
 
 #[cfg(test)]

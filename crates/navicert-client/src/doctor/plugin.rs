@@ -41,7 +41,7 @@ pub(super) async fn obtain_credential(
     reached: bool,
     report: &mut ReportBuilder<'_>,
 ) -> Option<ObtainedCredential> {
-    let source = inputs.config.credential.source(&inputs.exec, &inputs.client_context, None);
+    let source = inputs.config.credential.source(&inputs.exec, &inputs.client_context);
     let Some(plugin) = used_plugin(inputs, effective) else {
         return signer::obtain(inputs, effective, source, reached, report).await;
     };

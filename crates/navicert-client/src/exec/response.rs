@@ -9,9 +9,8 @@ use navicert_types::time::Time;
 use navicert_types::tree::{Syntax, parse};
 use navicert_types::{Secret, Timestamp, redact};
 use thiserror::Error;
-use zeroize::Zeroizing;
 
-use crate::credential::{ClientIdentity, IdentityError};
+use crate::credential::{BearerError, ClientIdentity, IdentityError, bearer};
 
 /// The credential of a plugin's output.
 #[derive(Clone, Debug)]
@@ -115,18 +114,13 @@ impl PluginOutput {
     }
 }
 
-/// `Bearer` and the token as a header value. Never trims the token or prints it in an error.
-// C336
-pub(crate) fn bearer(token: &Secret<String>) -> Result<HeaderValue, PluginOutputError> {
-    let text = token.expose();
-    if text.trim_matches(|c: char| c.is_ascii_whitespace()).len() != text.len() {
-        return Err(PluginOutputError::TokenWhitespace);
+impl From<BearerError> for PluginOutputError {
+    fn from(error: BearerError) -> Self {
+        match error {
+            BearerError::Characters => PluginOutputError::TokenCharacters,
+            BearerError::Whitespace => PluginOutputError::TokenWhitespace,
+        }
     }
-    let value = Zeroizing::new(format!("Bearer {text}"));
-    let mut value =
-        HeaderValue::from_bytes(value.as_bytes()).map_err(|_| PluginOutputError::TokenCharacters)?;
-    value.set_sensitive(true);
-    Ok(value)
 }
 
 /// The message of a `Status` object printed by a failed plugin: the only part of its output that is shown, escaped and at

@@ -8,7 +8,6 @@ use super::connector::Timeouts;
 use super::error::BuildError;
 use super::impersonate::Impersonation;
 use super::proxy::{Proxy, ProxyEnvironment};
-use super::rotation::Rotation;
 use super::server::Server;
 use super::tls::Trust;
 
@@ -27,8 +26,10 @@ pub struct TransportSettings {
     pub compression: bool,
     /// Impersonation headers to send.
     pub impersonation: Option<Impersonation>,
-    /// What happens to connections in use when the client certificate is replaced.
-    pub rotation: Rotation,
+    /// How long requests in flight may take to finish when the client certificate is replaced; then they fail with a
+    /// retriable error. Zero closes their connections at once, as client-go does.
+    // C463, C452
+    pub drain_timeout: Duration,
     /// Whether a request rejected with 401 is retried once with a new credential. If not, the 401 is returned, as
     /// client-go does.
     // C432, C430
@@ -113,7 +114,7 @@ impl TransportSettings {
             proxy: ProxyChoice::None,
             compression: true,
             impersonation: None,
-            rotation: Rotation::default(),
+            drain_timeout: Duration::from_secs(10 * 60),
             retry_unauthorized: true,
             http2: true,
             http2_streams: 100,

@@ -80,10 +80,6 @@ pub struct TokenAttributes {
     pub optional_service_account_annotation_keys: Vec<String>,
 }
 
-/// Decodes a document of any version; `P` decodes one provider.
-fn decode_config<P: Decode + Into<CredentialProvider>>(
-    node: &Node,
-    decoder: &mut Decoder,
 wire_text! {
     /// What responses with a service account token may be shared between.
     CacheType {
@@ -98,6 +94,10 @@ wire_text! {
     decoder.object(node, |fields| {
         let providers: Vec<P> = fields.default("providers");
         CredentialProviderConfig { providers: providers.into_iter().map(Into::into).collect() }
+/// Decodes a document of any version; `P` decodes one provider.
+fn decode_config<P: Decode + Into<CredentialProvider>>(
+    node: &Node,
+    decoder: &mut Decoder,
     })
 }
 
