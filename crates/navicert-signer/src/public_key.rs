@@ -69,7 +69,7 @@ impl PublicKey {
     ///
     /// # Errors
     /// [`PublicKeyError::TooSmall`].
-    pub fn from_rsa(modulus: &[u8], exponent: &[u8]) -> Result<Self, PublicKeyError> {
+    pub(crate) fn from_rsa(modulus: &[u8], exponent: &[u8]) -> Result<Self, PublicKeyError> {
         let significant = modulus.iter().skip_while(|octet| **octet == 0).count();
         // A modulus of 2048 bits has its first bit set, so counting bytes is enough.
         if significant < 256 {

@@ -79,6 +79,7 @@ pub struct Kubeconfig {
 
 /// `preferences`.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Preferences {
     /// Whether output is colored.
     pub colors: bool,
@@ -190,6 +191,7 @@ pub struct AuthProviderConfig {
 
 /// An exec plugin that provides a credential.
 #[derive(Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct ExecConfig {
     /// The executable: a path, or a name looked up in `PATH`.
     pub command: String,
@@ -223,11 +225,11 @@ wire_text! {
     }
 }
 
-pub struct ExecEnvVar {
-    /// Its name.
 /// An environment variable for an exec plugin.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
+pub struct ExecEnvVar {
+    /// Its name.
     pub name: String,
     /// Its value.
     pub value: Secret<String>,
@@ -263,6 +265,7 @@ pub struct Context {
 
 /// Data that another tool stores in a kubeconfig under a name of its own.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct NamedExtension {
     /// Name of the extension.
     pub name: String,

@@ -34,6 +34,7 @@ enum KeyLocation {
 
 /// The validity period of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Validity {
     /// Start of the period.
     pub not_before: Timestamp,
@@ -144,8 +145,8 @@ impl ClientIdentity {
     pub fn expose_key(&self) -> Option<&PrivateKeyDer<'static>> {
         match &self.key {
             KeyLocation::InMemory(key) => Some(key),
-            KeyLocation::External(_) => None,
             #[cfg(feature = "signer")]
+            KeyLocation::External(_) => None,
         }
     }
 

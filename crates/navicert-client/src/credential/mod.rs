@@ -130,6 +130,7 @@ impl fmt::Debug for Credential {
 /// Whether a person waits for a request, which decides whether backing off after failures applies.
 // C443
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RequestOrigin {
     /// No person waits: an informer, a retry. Always backs off.
     #[default]
@@ -140,6 +141,7 @@ pub enum RequestOrigin {
 
 /// How a server rejected a credential.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Rejection {
     /// With status 401. The response is passed to plugins that use v1alpha1 only.
     // C202

@@ -68,7 +68,7 @@ pub enum OidcError {
 }
 
 /// Gets ID tokens from an OpenID Connect provider. Its futures need a tokio runtime.
-pub struct Oidc {
+pub(crate) struct Oidc {
     issuer: String,
     client_id: String,
     client_secret: Secret<String>,

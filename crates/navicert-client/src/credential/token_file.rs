@@ -55,7 +55,7 @@ pub enum TokenFileError {
 ///
 /// If a read fails, the last token stays in use.
 #[derive(Clone)]
-pub struct TokenFile(Arc<Inner>);
+pub(crate) struct TokenFile(Arc<Inner>);
 
 struct Inner {
     path: PathBuf,
@@ -79,7 +79,7 @@ struct RejectionState {
 
 impl TokenFile {
     /// Creates a source that uses `token` while the file cannot be read; `identity` is sent together with the token.
-    pub fn new(
+    pub(crate) fn new(
         path: PathBuf,
         token: HeaderValue,
         identity: Option<Arc<ClientIdentity>>,

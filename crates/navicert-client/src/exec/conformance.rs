@@ -24,6 +24,7 @@ pub use report::{CaseResult, ConformanceReport};
 
 /// One run of the plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ConformanceCase {
     /// The version of the request.
     pub version: ExecVersion,
@@ -144,6 +145,7 @@ impl PluginRule {
 
 /// A broken rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RuleViolation {
     /// The rule.
     pub rule: PluginRule,

@@ -38,6 +38,7 @@ impl Terminal for ProcessTerminal {
 
 /// What standard input is used for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum StdinUse {
     /// Unused: a plugin may use it.
     #[default]

@@ -14,6 +14,7 @@ use crate::credential::{BearerError, ClientIdentity, IdentityError, bearer};
 
 /// The credential of a plugin's output.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct PluginOutput {
     /// The bearer token; empty if absent.
     pub token: Secret<String>,
@@ -99,7 +100,7 @@ pub fn read(stdout: &[u8], configured: ExecVersion) -> Result<PluginOutput, Plug
 impl PluginOutput {
     /// Warns if the certificate, which is used nevertheless, is not valid yet or has expired.
     // C334
-    pub fn certificate_warning(&self, now: Timestamp) -> Option<&'static str> {
+    pub(crate) fn certificate_warning(&self, now: Timestamp) -> Option<&'static str> {
         /// Tolerated clock skew.
         const TOLERANCE: std::time::Duration = std::time::Duration::from_secs(5 * 60);
         let validity = self.identity.as_ref()?.validity();

@@ -37,6 +37,7 @@ pub(crate) use validate::{ValidationError, validate};
 
 /// The names of the selected entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SelectedNames {
     /// The context.
     pub context: String,

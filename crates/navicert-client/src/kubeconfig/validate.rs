@@ -14,7 +14,7 @@ use super::resolve::Effective;
 /// Why the selected context is not usable.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ValidationError {
+pub(crate) enum ValidationError {
     /// The requested context does not exist.
     #[error("context {0:?} does not exist")]
     NoSuchContext(String),

@@ -58,6 +58,7 @@ pub struct TransportSettings {
 
 /// How the proxy is chosen.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum ProxyChoice {
     /// No proxy.
     None,
@@ -71,7 +72,7 @@ pub enum ProxyChoice {
 /// The environment variables that a transport uses, as values.
 // C148, C149
 #[derive(Clone, Debug)]
-pub struct TransportEnvironment {
+pub(crate) struct TransportEnvironment {
     /// The proxy variables.
     pub proxies: ProxyEnvironment,
     /// Whether `DISABLE_HTTP2` is set and not empty.
@@ -90,7 +91,7 @@ impl Default for TransportEnvironment {
 
 impl TransportEnvironment {
     /// Reads every variable with `lookup`. An invalid number counts as unset.
-    pub fn read(lookup: impl Fn(&str) -> Option<String>) -> Self {
+    pub(crate) fn read(lookup: impl Fn(&str) -> Option<String>) -> Self {
         let seconds = |name: &str, default: u64| {
             let given = lookup(name).and_then(|text| text.parse().ok());
             Duration::from_secs(given.unwrap_or(default))
@@ -131,7 +132,7 @@ impl TransportSettings {
     ///
     /// # Errors
     /// The server address or the environment's proxy address is invalid.
-    pub fn proxy_in_use(&self) -> Result<Option<Proxy>, BuildError> {
+    pub(crate) fn proxy_in_use(&self) -> Result<Option<Proxy>, BuildError> {
         self.proxy_to(&Server::parse(&self.server, &self.tls_server_name)?)
     }
 

@@ -27,6 +27,7 @@ const CA_RELOAD_INTERVAL: Duration = Duration::from_secs(5 * 60);
 
 /// Which certificate authorities are trusted.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub enum Trust {
     /// The system root certificates.
     #[default]

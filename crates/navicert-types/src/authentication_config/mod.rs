@@ -113,6 +113,7 @@ pub struct PrefixedClaimOrExpression {
 
 /// A claim, or an expression.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ClaimOrExpression {
     /// The claim.
     pub claim: String,
@@ -122,6 +123,7 @@ pub struct ClaimOrExpression {
 
 /// One extra attribute of a user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ExtraMapping {
     /// Its name, such as `example.com/tenant`.
     pub key: String,
@@ -131,6 +133,7 @@ pub struct ExtraMapping {
 
 /// A rule about the user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UserValidationRule {
     /// An expression over `user` of type bool.
     pub expression: String,
@@ -149,6 +152,7 @@ pub struct AnonymousAuthConfig {
 
 /// A request that may be anonymous.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AnonymousAuthCondition {
     /// The request's exact path.
     pub path: String,

@@ -30,6 +30,7 @@ const KIND: &str = "CredentialProviderConfig";
 
 /// The providers of one file, in the order of the text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CredentialProviderConfig {
     /// The providers.
     pub providers: Vec<CredentialProvider>,
@@ -38,6 +39,7 @@ pub struct CredentialProviderConfig {
 /// One provider. Fields have no defaults; missing and null give the zero value.
 // I29
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CredentialProvider {
     /// The name, also the file name of the executable.
     pub name: String,
@@ -58,6 +60,7 @@ pub struct CredentialProvider {
 
 /// One environment variable of a plugin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EnvironmentVariable {
     /// Its name.
     pub name: String,
@@ -67,6 +70,7 @@ pub struct EnvironmentVariable {
 
 /// What a provider receives about the pod's service account (KEP-4412).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TokenAttributes {
     /// Audience of the token; empty for no token.
     pub service_account_token_audience: String,
@@ -90,14 +94,14 @@ wire_text! {
     }
 }
 
-) -> Option<CredentialProviderConfig> {
-    decoder.object(node, |fields| {
-        let providers: Vec<P> = fields.default("providers");
-        CredentialProviderConfig { providers: providers.into_iter().map(Into::into).collect() }
 /// Decodes a document of any version; `P` decodes one provider.
 fn decode_config<P: Decode + Into<CredentialProvider>>(
     node: &Node,
     decoder: &mut Decoder,
+) -> Option<CredentialProviderConfig> {
+    decoder.object(node, |fields| {
+        let providers: Vec<P> = fields.default("providers");
+        CredentialProviderConfig { providers: providers.into_iter().map(Into::into).collect() }
     })
 }
 

@@ -11,6 +11,7 @@ use super::{KIND, TokenReviewVersion};
 // S212
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
 pub struct TokenReviewResponse {
     /// Empty if the server omitted it.
     #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "nullable")]
@@ -26,6 +27,7 @@ pub struct TokenReviewResponse {
 /// The result of a token review.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct TokenReviewStatus {
     /// Whether the token was authenticated.
     #[serde(deserialize_with = "nullable")]
