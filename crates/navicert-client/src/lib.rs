@@ -7,6 +7,10 @@
 //! doctor checks every step and reports problems; whoami asks the server for the authenticated user.
 //! ```
 //!
+//! Credentials beyond tokens, passwords and certificates are features: `exec` (plugins; on by default), `oidc` (the auth provider)
+//! and `signer` (keys that stay in another program). A kubeconfig that needs a missing feature is a [`ConfigError`] that names it.
+//! `doctor` adds the module of that name.
+//!
 //! ```
 //! use navicert_client::{Client, Config};
 //! # let folder = tempfile::tempdir().unwrap();
@@ -28,11 +32,14 @@ mod client;
 pub mod config;
 mod context;
 pub mod credential;
+#[cfg(feature = "doctor")]
 pub mod doctor;
+#[cfg(feature = "exec")]
 pub mod exec;
 pub mod front_proxy;
 pub mod in_cluster;
 pub mod kubeconfig;
+#[cfg(feature = "exec")]
 pub mod kuberc;
 pub mod metrics;
 pub mod transport;

@@ -21,6 +21,7 @@ const MAX_MESSAGE_BYTES: usize = 1024;
 
 /// The server's response.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct SelfSubjectReview {
     /// The API version of request and response: `authentication.k8s.io/v1`.
     pub api_version: String,
@@ -30,6 +31,7 @@ pub struct SelfSubjectReview {
 
 /// A user as the server identifies it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UserInfo {
     /// The user name.
     pub username: String,
@@ -103,7 +105,7 @@ pub async fn whoami(transport: &Transport) -> Result<SelfSubjectReview, WhoamiEr
 ///
 /// # Errors
 /// As [`whoami`].
-pub async fn whoami_with_headers(
+pub(crate) async fn whoami_with_headers(
     transport: &Transport,
     headers: &[(HeaderName, HeaderValue)],
 ) -> Result<SelfSubjectReview, WhoamiError> {

@@ -12,6 +12,9 @@
 //! [`SigningIdentity`] must run on a thread that may block. The client's transport uses the runtime's blocking pool, one
 //! handshake at a time per identity.
 //!
+//! Without the default feature `pkcs11`, the crate opens no token itself and does not depend on `cryptoki`; the protocol of external
+//! signers ([`remote`]) and TLS remain.
+//!
 //! This crate does no HTTP. It starts programs through `navicert-plugin`, wraps PINs in [`Secret`](navicert_types::Secret), and
 //! is the only crate that loads a shared library.
 // C843
@@ -22,6 +25,7 @@ pub mod identity;
 pub mod key;
 pub mod pin;
 pub mod pkcs11;
+#[cfg(feature = "pkcs11")]
 pub mod program;
 pub mod public_key;
 pub mod remote;

@@ -21,9 +21,9 @@ use crate::remote::{
 
 /// The environment variable with the default PKCS#11 module, for kubeconfigs that name none.
 // X3
-pub const MODULE_VARIABLE: &str = "NAVICERT_PKCS11_MODULE";
+pub(crate) const MODULE_VARIABLE: &str = "NAVICERT_PKCS11_MODULE";
 /// The environment variable with the pinentry program.
-pub const PINENTRY_VARIABLE: &str = "NAVICERT_PINENTRY";
+pub(crate) const PINENTRY_VARIABLE: &str = "NAVICERT_PINENTRY";
 /// The environment variable with the socket path of `navicert signer serve`.
 pub const SOCKET_VARIABLE: &str = "NAVICERT_SIGNER_SOCKET";
 
@@ -112,6 +112,7 @@ impl SignerEnvironment {
 
 /// The output of the signer program.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct ProgramOutput {
     /// Standard output.
     pub stdout: String,

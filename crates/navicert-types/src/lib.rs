@@ -35,6 +35,7 @@ pub mod time;
 pub mod token_review;
 pub mod tree;
 pub mod versioned;
+mod wire_text;
 
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use decode::{Decode, DecodeMode, Decoder};

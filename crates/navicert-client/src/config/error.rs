@@ -58,6 +58,8 @@ pub enum ConfigErrorClass {
     ExternalSigner,
     /// Impersonation.
     Impersonation,
+    /// The credential needs a feature that this crate was built without.
+    MissingFeature,
     /// The plugin policy does not permit the plugin or signer.
     PolicyDenied,
 }

@@ -7,6 +7,7 @@ use navicert_types::{Timestamp, redact};
 use zeroize::Zeroizing;
 
 /// The claims used here.
+#[cfg_attr(not(feature = "doctor"), expect(dead_code, reason = "only the doctor reports the others"))]
 pub(crate) struct Claims {
     pub(crate) issuer: String,
     pub(crate) audiences: Vec<String>,

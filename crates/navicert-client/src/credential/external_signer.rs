@@ -91,7 +91,7 @@ impl SignerError {
 /// may use it.
 // C821, C841
 #[derive(Clone)]
-pub struct ExternalSigner {
+pub(crate) struct ExternalSigner {
     shared: Arc<SharedSigner>,
     settings: SignerSettings,
     policy: PluginPolicy,

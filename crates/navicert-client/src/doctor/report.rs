@@ -7,6 +7,7 @@ use crate::whoami::UserInfo;
 
 /// A step from the kubeconfig to a response, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum DoctorStep {
     /// The kubeconfig files can be read.
     File,
@@ -92,6 +93,7 @@ impl DoctorStep {
 
 /// The status of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum StepStatus {
     /// The step succeeded.
     Pass,
@@ -116,6 +118,7 @@ impl fmt::Display for StepStatus {
 
 /// The result of one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StepResult {
     /// The step.
     pub step: DoctorStep,
@@ -146,6 +149,7 @@ pub enum DoctorEvent<'a> {
 
 /// The results of all steps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DoctorReport {
     /// One result per step, in the order of [`DoctorStep`].
     pub results: Vec<StepResult>,

@@ -20,22 +20,24 @@ mod source_location;
 mod tests;
 mod validate;
 
-pub use file_system::{FileSystem, MAX_FILE_BYTES, MemoryFileSystem, OsFileSystem};
-pub use load::{
-    KubeconfigFile, KubeconfigFileError, KubeconfigFileErrorReason, KubeconfigText, LoadError,
-    LoadedKubeconfig, load,
+use crate::config::ConfigErrors;
+
+pub use file_system::{FileSystem, MemoryFileSystem, OsFileSystem};
+pub use load::KubeconfigText;
+pub(crate) use load::{
+    KubeconfigFile, KubeconfigFileError, KubeconfigFileErrorReason, LoadError, LoadedKubeconfig, load,
 };
 pub use locate::KubeconfigSources;
-pub use merge::{EntryKind, EntryOrigin, MergedKubeconfig};
-pub use paths::clean as clean_path;
+pub(crate) use merge::EntryKind;
+pub use merge::{EntryOrigin, MergedKubeconfig};
 pub(crate) use resolve::Effective;
 pub use resolve::Overrides;
 pub(crate) use resolve::base_address;
-pub use validate::ValidationError;
-pub(crate) use validate::validate;
+pub(crate) use validate::{ValidationError, validate};
 
 /// The names of the selected entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SelectedNames {
     /// The context.
     pub context: String,

@@ -191,14 +191,24 @@ impl Connector {
             runtime.block_on(connector.connect(name, stream))
         });
         match with_timeout(&*self.timer, limit, handshake).await {
-            Some(Ok(outcome)) => outcome.map_err(|source| match navicert_signer::tls::sign_error(&source) {
-                Some(error) => TransportError::Signer(error.clone()),
-                None => handshake_error(server_name, source),
+            Some(Ok(outcome)) => outcome.map_err(|source| {
+                signer_error(&source).unwrap_or_else(|| handshake_error(server_name, source))
             }),
             Some(Err(_)) => Err(handshake_error(server_name, io::ErrorKind::Interrupted.into())),
             None => Err(TransportError::HandshakeTimeout { name: server_name, seconds: limit.as_secs() }),
         }
     }
+}
+
+/// The error of an external signer that made a handshake fail.
+#[cfg(feature = "signer")]
+fn signer_error(source: &io::Error) -> Option<TransportError> {
+    navicert_signer::tls::sign_error(source).cloned().map(TransportError::Signer)
+}
+
+#[cfg(not(feature = "signer"))]
+fn signer_error(_: &io::Error) -> Option<TransportError> {
+    None
 }
 
 /// Opens sockets.

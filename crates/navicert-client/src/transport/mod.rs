@@ -58,8 +58,8 @@ pub use connector::Timeouts;
 pub use error::{BuildError, TransportError};
 pub use impersonate::Impersonation;
 pub use pending_request::OutgoingRequest;
-pub use rotation::Rotation;
-pub use settings::{ProxyChoice, TransportEnvironment, TransportSettings};
+pub(crate) use settings::TransportEnvironment;
+pub use settings::{ProxyChoice, TransportSettings};
 #[cfg(any(test, feature = "test-util"))]
 pub use timer::ManualTimer;
 pub use timer::{Timer, TokioTimer};
@@ -129,7 +129,7 @@ impl Transport {
             Arc::new(pool_settings),
             roots,
             (settings.http2, tls_to_proxy),
-            settings.rotation,
+            settings.drain_timeout,
             Arc::clone(&client_context.timer),
         );
         let (pools, timer, hint_logged) = (Arc::new(pools), client_context.timer, AtomicBool::new(false));

@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer};
 // S212
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
 pub struct TokenReviewResponse {
     /// Empty if the server omitted it.
     #[serde(deserialize_with = "nullable")]
@@ -24,6 +25,7 @@ pub struct TokenReviewResponse {
 /// The result of a token review.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct TokenReviewStatus {
     /// Whether the token was authenticated.
     #[serde(deserialize_with = "nullable")]
