@@ -16,7 +16,7 @@ pub const VERSION: u16 = 37;
 
 /// A builder with the declarations of [`claims_environment`], for adding libraries.
 pub fn claims_builder() -> EnvironmentBuilder {
-    Environment::kubernetes(VERSION).variable("claims", "map(string, any)")
+    Environment::kubernetes_version(VERSION).variable("claims", "map(string, any)")
 }
 
 /// A builder with the declarations of [`user_environment`], for adding libraries.
@@ -27,7 +27,7 @@ pub fn user_builder() -> EnvironmentBuilder {
         ("groups", "list(string)"),
         ("extra", "map(string, list(string))"),
     ];
-    Environment::kubernetes(VERSION).object(USER_TYPE, &fields).variable("user", USER_TYPE)
+    Environment::kubernetes_version(VERSION).object(USER_TYPE, &fields).variable("user", USER_TYPE)
 }
 
 #[expect(clippy::panic, reason = "the declarations are constants of this crate, and a test builds them")]

@@ -112,7 +112,7 @@ pub struct Environment {
 
 impl Environment {
     /// Creates a builder with the semantics and libraries of Kubernetes 1.N.
-    pub fn kubernetes(minor: u16) -> EnvironmentBuilder {
+    pub fn kubernetes_version(minor: u16) -> EnvironmentBuilder {
         let mut builder = EnvironmentBuilder::new(Compatibility::Kubernetes(minor));
         for (library, since) in [
             (Library::Standard, 0),
