@@ -6,10 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use navicert_authn::config::{AuthnLoadError, AuthnReloader, BaseProfile, ConfigOrigin, ConfigSources};
-use navicert_authn::jwks::{Fetch, JwksContext};
+use navicert_authn::jwks::{self, Fetch, JwksContext};
 use navicert_authn::metrics::AuthnRecorder;
 use navicert_client::transport::{ProxyEnvironment, Timer, TokioTimer, Transport};
-use navicert_server::background_tasks;
 use navicert_server::fetch::HttpFetch;
 use navicert_server::proxy::service_accounts::ServiceAccountReviews;
 use navicert_server::token_review_client::TokenReviewClient;
@@ -259,7 +258,7 @@ impl AuthnLayerBuilder {
         JwksContext {
             fetch,
             clock: Arc::clone(&self.clock),
-            random: Arc::new(background_tasks::jitter),
+            random: Arc::new(jwks::jitter),
             recorder: Arc::clone(&self.recorder),
         }
     }

@@ -12,13 +12,13 @@ use navicert_authn::config::migrate::{MigrateOptions, OidcFlags, migrate};
 use navicert_authn::config::{
     AuthnLoadError, AuthnReloader, BaseProfile, ConfigOrigin, ConfigSources, NavicertConfiguration,
 };
-use navicert_authn::jwks::JwksContext;
+use navicert_authn::jwks::{self, JwksContext};
 use navicert_authn::metrics::AuthnMetrics;
 use navicert_client::transport::{Timer, TokioTimer};
 use navicert_io::process_memory::hide_memory;
 use navicert_server::ServerLimits;
 use navicert_server::audit::{AuditLog, AuditTarget};
-use navicert_server::background_tasks::{self, BackgroundTasks};
+use navicert_server::background_tasks::BackgroundTasks;
 use navicert_server::confinement::{ConfinedFiles, ConfinementPlan};
 use navicert_server::descriptors;
 use navicert_server::fetch::HttpFetch;
@@ -136,7 +136,7 @@ impl ConfigFiles {
         let around = JwksContext {
             fetch: Arc::new(self.fetch(environment)?),
             clock: Arc::new(SystemClock),
-            random: Arc::new(background_tasks::jitter),
+            random: Arc::new(jwks::jitter),
             recorder,
         };
         let named = match &self.sources.config {
