@@ -8,6 +8,7 @@
 pub mod bare;
 pub mod configuration;
 mod inventory;
+mod key_builder;
 mod key_store;
 mod module;
 mod module_discovery;
@@ -17,6 +18,7 @@ pub mod uri;
 
 pub use configuration::{ConfigurationError, KeySelection};
 pub use inventory::{CertificateHolder, FoundKey, inventory};
+pub use key_builder::KeyBuilder;
 pub use key_store::{PinProviderFactory, Pkcs11KeyStore};
 pub use module::{PinState, Pkcs11Module, Pkcs11Token};
 pub use module_discovery::known_modules;
