@@ -221,6 +221,7 @@ const MIN_BACKOFF_AFTER_REFUSAL: Duration = Duration::from_secs(30);
 /// Failure reasons of the signer protocol v1.
 // C884
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Reason {
     /// The device is missing or was removed.
     NoDevice,

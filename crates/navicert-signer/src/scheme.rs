@@ -10,6 +10,7 @@ use rustls::SignatureScheme;
 
 /// A TLS signature scheme, named as in the IANA registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Scheme {
     /// `rsa_pss_rsae_sha256`
     RsaPssSha256,
@@ -46,6 +47,7 @@ pub enum Hash {
 
 /// The algorithm of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum KeyAlgorithm {
     /// RSA from 2048 bits, the minimum that rustls and signature verification accept.
     Rsa,
