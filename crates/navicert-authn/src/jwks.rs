@@ -21,7 +21,7 @@ pub use discovery::{Discovered, DiscoveryError, discover, well_known};
 pub use fetch::{BoxFuture, Fetch, FetchError, FetchLimits, FetchRequest, FetchResponse, FetchStage};
 pub use key::{Jwk, JwkError};
 pub use probe::{IssuerProbe, Probe, ProbeResult, probe_issuer};
-pub use refresher::{DriverGuard, IssuerHealth, JwksContext, JwksRefresher};
+pub use refresher::{DriverGuard, IssuerHealth, JwksContext, JwksRefresher, jitter};
 #[cfg(any(test, feature = "test-util"))]
 pub use scripted::ScriptedFetch;
 pub use set::{KeySet, KeySetError};
@@ -87,6 +87,7 @@ pub enum RefreshResult {
 
 /// Why no keys are available.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum KeysUnavailable {
     /// The issuer has not been discovered yet.
     #[error("the issuer has not been discovered yet")]

@@ -18,6 +18,7 @@ pub struct EvalError {
 
 /// What failed. A new kind needs a text in both forms here, and a case in the tests of every program that prints it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum EvalErrorKind {
     /// No overload of a function or operator takes arguments of these types.
     NoSuchOverload {
@@ -90,6 +91,7 @@ pub enum EvalErrorKind {
 
 /// An operation on a value of the wrong kind. The message is fixed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Misuse {
     /// NaN is compared.
     NotOrdered,
@@ -142,6 +144,7 @@ pub enum Misuse {
 /// The kind of an argument whose content a function rejects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it; see `InvalidArgument::description`")]
+#[non_exhaustive]
 pub enum InvalidArgument {
     Pattern,
     TimeZone,
@@ -161,6 +164,7 @@ pub enum InvalidArgument {
 
 /// Why a claim has no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ClaimError {
     /// The number is out of range for a double.
     OutOfRange(Untrusted),
@@ -174,6 +178,7 @@ pub enum ClaimError {
 
 /// The limits of an evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Limit {
     /// The cost limit.
     Cost,
@@ -187,6 +192,7 @@ pub enum Limit {
 
 /// A part of a compiled program that the evaluator did not find. This is a bug in this crate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum InternalFault {
     /// A step.
     #[error("missing step")]

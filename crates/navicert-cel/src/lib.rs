@@ -1,32 +1,14 @@
-//! The [Common Expression Language](https://cel.dev) as implemented in Kubernetes: expressions are type-checked at
-//! compile time, evaluation is bounded, and input data is borrowed instead of converted.
+#![doc = include_str!("../README.md")]
+//!
+//! # Stages
 //!
 //! ```text
 //! text ── parse ──▶ Tree ── check ──▶ types ── plan ──▶ Program ── evaluate ──▶ ValueRef + cost
 //! ```
 //!
-//! # Your first rule
+//! # Errors at compile time
 //!
-//! A validation rule of structured authentication reads the claims of a token. Compile it once and evaluate it for
-//! every token:
-//!
-//! ```
-//! use navicert_cel::kubernetes::claims_environment;
-//! use navicert_cel::{Arena, Bindings, Claims, ValueRef};
-//!
-//! let rule = claims_environment().compile_rule("claims.email_verified == true && claims.email.endsWith('@example.com')")?;
-//!
-//! let token = serde_json::json!({ "email": "alice@example.com", "email_verified": true });
-//! let claims = Claims::Object(token.as_object().expect("an object"));
-//!
-//! let arena = Arena::new();
-//! let found = rule.evaluate(&arena, &Bindings::new().with("claims", ValueRef::Claims(claims)))?;
-//! assert!(matches!(found.value, ValueRef::Bool(true)));
-//! assert_eq!(found.cost, 7);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
-//!
-//! Errors are found at compile time. They have a position and often a suggestion:
+//! They have a position and often a suggestion:
 //!
 //! ```
 //! # use navicert_cel::kubernetes::claims_environment;

@@ -1,4 +1,7 @@
-//! Kubernetes API client: resolves a kubeconfig, gets credentials and sends authenticated requests.
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+//!
+//! # Modules
 //!
 //! ```text
 //! Config ──▶ credential ──▶ transport ──▶ Client

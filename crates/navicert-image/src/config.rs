@@ -106,6 +106,7 @@ pub struct ConfigProblem {
 
 /// The stage at which a configuration is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ConfigStage {
     /// The text does not decode.
     Decode,
@@ -117,6 +118,7 @@ pub enum ConfigStage {
 
 /// Kubernetes' field error types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum FieldErrorType {
     /// The field is required.
     Required,

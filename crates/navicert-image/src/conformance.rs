@@ -35,6 +35,7 @@ pub struct ImagePluginUnderTest {
 
 /// A rule of the plugin protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ConformanceRule {
     /// Starts, and exits with 0 for a valid request.
     // I98

@@ -1,4 +1,6 @@
-//! Image pull credentials from the kubelet's credential provider plugins, for kubelets and other image pullers.
+#![doc = include_str!("../README.md")]
+//!
+//! # Request path
 //!
 //! ```text
 //! image ─reference▶ repository ─index▶ providers whose patterns match
@@ -53,5 +55,9 @@ pub use keyring::{KeyMatch, Keyring, RejectedKey, lookup_all};
 pub use location::{Location, LocationError};
 pub use pattern::{ImagePattern, Mismatch};
 pub use profile::Profile;
-pub use provider::{ProviderSettings, Providers};
+pub use provider::{ProviderSettings, Providers, ProvidersBuilder, ProvidersError};
 pub use reference::{ReferenceError, Repository};
+pub use service_account::PullIdentity;
+
+pub use navicert_plugin::{Environment, Policy};
+pub use navicert_types::Secret;

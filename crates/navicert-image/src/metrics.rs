@@ -70,6 +70,7 @@ pub enum MetricsEvent<'a> {
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RunEnd {
     /// It exited with 0.
     Success,
@@ -81,6 +82,7 @@ pub enum RunEnd {
 
 /// The result of a cache lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum CacheResult {
     /// Credentials, under a key of this type.
     Hit(CacheKeyType),

@@ -90,6 +90,7 @@ pub struct FoundVersion(Option<String>);
 
 /// The stage at which the kubelet rejects a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ResponseStage {
     /// Parsing the JSON and decoding its fields.
     // I101, I103

@@ -142,6 +142,7 @@ fn missing_grant_hint(message: &str, audience: &str) -> String {
 
 /// Why a provider in service-account mode is skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Skipped {
     /// The provider requires a service account, but the pull has none.
     // I111

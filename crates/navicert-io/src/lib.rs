@@ -1,4 +1,7 @@
-//! Input and output helpers that several crates of navicert share. Internal: it may change in any release.
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+//!
+//! # Modules
 //!
 //! - [`wake_gate`] and [`repoll`] save polls and wake-ups of tasks that drive a connection.
 #![cfg_attr(feature = "stream", doc = "- [`coalescing`] wraps TLS streams: fewer reads, fewer records.")]

@@ -1,5 +1,9 @@
-//! Runs external programs: credential plugins, image credential providers and signers. No other crate starts processes,
-//! and this crate knows nothing about what a program is for.
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+//!
+//! # Stages
+//!
+//! No other crate of navicert starts processes, and this crate knows nothing about what a program is for.
 //!
 //! ```text
 //! Command ──policy──▶ Permitted<Command> ──runner──▶ Completed | RunError

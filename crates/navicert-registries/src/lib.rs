@@ -1,5 +1,6 @@
-//! Image credential providers for Amazon ECR, Google and Azure registries: three small binaries for the kubelet, docker,
-//! podman and skopeo.
+#![doc = include_str!("../README.md")]
+//!
+//! # Request path
 //!
 //! ```text
 //! entry ──▶ program ──▶ provider

@@ -1,5 +1,8 @@
-//! Servers: the listener, the TokenReview webhook, the authenticating proxy, the local gateway, and HTTP fetching of
-//! signing keys. Token verification itself is in `navicert-authn`.
+#![doc = include_str!("../README.md")]
+//!
+//! # Modules
+//!
+//! Token verification itself is in `navicert-authn`.
 //!
 //! ```text
 //! listener ──▶ forward ──▶ navicert-client's transport ──▶ API server

@@ -1,5 +1,9 @@
-//! Signs TLS handshakes with private keys that never leave a PKCS#11 token or another program. Software keys exist for
-//! tests and demonstrations.
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+//!
+//! # Keys
+//!
+//! Software keys exist for tests and demonstrations.
 //!
 //! ```text
 //! pkcs11:… URI ──▶ pkcs11 (module, session, sign) ─┐
@@ -42,3 +46,7 @@ pub use key::Key;
 pub use public_key::PublicKey;
 pub use scheme::{Hash, Input, KeyAlgorithm, Scheme};
 pub use software::SoftwareKey;
+
+pub use navicert_types::{Secret, Timestamp};
+pub use rustls;
+pub use rustls_pki_types as pki_types;

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use navicert_io::runtime_directory::RuntimeDirectory;
-use navicert_plugin::{Environment, Runner};
-use navicert_types::error_chain;
+use navicert_plugin::{Environment, ProcessRunner, Runner};
 use navicert_types::external_signer::{CONFIG_VARIABLE, REQUEST_FD_VARIABLE, v1, v1alpha1};
+use navicert_types::{SystemClock, error_chain};
 
 use crate::error::{Reason, SignError};
 use crate::pin::{NoPin, PinFile, PinProvider, Pinentry, StaticPin, TerminalPin};
@@ -43,6 +43,13 @@ pub struct SignerEnvironment {
 }
 
 impl SignerEnvironment {
+    /// The environment of this process; runs programs as its children.
+    #[expect(clippy::disallowed_methods, reason = "the default of library users; programs pass their own")]
+    pub fn from_process() -> Self {
+        let runner = Arc::new(ProcessRunner::new(Arc::new(SystemClock)));
+        SignerEnvironment { environment: std::env::vars_os().collect(), runner }
+    }
+
     fn variable(&self, name: &str) -> Option<OsString> {
         self.environment.variable(name).filter(|value| !value.is_empty()).map(OsString::from)
     }

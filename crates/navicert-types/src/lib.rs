@@ -1,4 +1,7 @@
-//! Types shared by every navicert crate: wire types, secrets, time, and strict decoding.
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+//!
+//! # Stages
 //!
 //! This crate does no IO and does not interpret credentials. Text becomes a typed value in three steps, one module
 //! each; errors are [`Diagnostics`] with field path, line and column, and never contain a value of the file.

@@ -1,4 +1,8 @@
-//! The `navicert` binary: reads arguments and environment, calls the libraries, prints, exits.
+#![doc = include_str!("../README.md")]
+//!
+//! # The binary
+//!
+//! Reads arguments and environment, calls the libraries, prints, exits.
 //!
 //! ```text
 //! args ──▶ command/<verb> ──▶ library crates

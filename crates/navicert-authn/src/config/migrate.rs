@@ -63,6 +63,7 @@ pub struct Migration {
 
 /// Why flags cannot be converted.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum MigrateError {
     /// No `--oidc-*` flag.
     #[error("missing `--oidc-*` flags")]

@@ -21,6 +21,7 @@ pub struct Violation {
 
 /// The kinds of violation in Kubernetes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum ViolationKind {
     /// A value is missing.
     Required,

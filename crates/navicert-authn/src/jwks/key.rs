@@ -79,6 +79,7 @@ impl Usage {
 
 /// Why a key does not parse. Messages contain nothing of the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum JwkError {
     /// Not a JSON object, or a member occurs more than once.
     #[error("not a JSON object, or a member occurs more than once")]

@@ -12,6 +12,8 @@ mod configuration;
 #[cfg(feature = "pkcs11")]
 mod inventory;
 #[cfg(feature = "pkcs11")]
+mod key_builder;
+#[cfg(feature = "pkcs11")]
 mod key_store;
 #[cfg(feature = "pkcs11")]
 mod module;
@@ -26,6 +28,8 @@ mod uri;
 pub use configuration::{ConfigurationError, KeySelection};
 #[cfg(feature = "pkcs11")]
 pub use inventory::{CertificateHolder, FoundKey, inventory};
+#[cfg(feature = "pkcs11")]
+pub use key_builder::KeyBuilder;
 #[cfg(feature = "pkcs11")]
 pub use key_store::{PinProviderFactory, Pkcs11KeyStore};
 #[cfg(feature = "pkcs11")]

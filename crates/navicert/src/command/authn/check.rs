@@ -169,7 +169,7 @@ fn problems(text: &[u8], profile: &AuthnProfile, settings: &AuthnSettings) -> Ve
                 fatal(violation.to_string(), violation.hint.clone(), Some(location))
             })
             .collect(),
-        Err(error @ ConfigError::Empty) => vec![fatal(error.to_string(), None, None)],
+        Err(error) => vec![fatal(error.to_string(), None, None)],
     }
 }
 
