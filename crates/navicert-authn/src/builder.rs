@@ -4,13 +4,14 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use navicert_types::backoff::random_fraction;
 use navicert_types::{Clock, SystemClock};
 use thiserror::Error;
 
 use crate::config::{AuthnLoadError, AuthnReloader, BaseProfile, ConfigOrigin, ConfigSources};
 use crate::decision::AuthnDecision;
 use crate::jwks::{
-    BoxFuture, Fetch, FetchError, FetchRequest, FetchResponse, FetchStage, IssuerHealth, JwksContext, jitter,
+    BoxFuture, Fetch, FetchError, FetchRequest, FetchResponse, FetchStage, IssuerHealth, JwksContext,
 };
 use crate::metrics::AuthnRecorder;
 use crate::model::outcome::AuthnOutcome;
@@ -185,7 +186,7 @@ impl AuthenticatorBuilder {
         let context = JwksContext {
             fetch: self.fetch,
             clock: self.clock,
-            random: Arc::new(jitter),
+            random: Arc::new(random_fraction),
             recorder: self.recorder,
         };
         Ok(Authenticator { reloader: Arc::new(AuthnReloader::open(sources, context)?) })
@@ -217,7 +218,7 @@ impl Fetch for NoFetch {
 mod tests {
     use std::error::Error as _;
 
-    use navicert_testkit::jws::{Algorithm, SigningKey};
+    use navicert_testkit::pki::jws::{Algorithm, SigningKey};
     use navicert_types::clock::ManualClock;
     use serde_json::json;
 

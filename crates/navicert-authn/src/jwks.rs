@@ -21,7 +21,7 @@ pub use discovery::{Discovered, DiscoveryError, discover, well_known};
 pub use fetch::{BoxFuture, Fetch, FetchError, FetchLimits, FetchRequest, FetchResponse, FetchStage};
 pub use key::{Jwk, JwkError};
 pub use probe::{IssuerProbe, Probe, ProbeResult, probe_issuer};
-pub use refresher::{DriverGuard, IssuerHealth, JwksContext, JwksRefresher, jitter};
+pub use refresher::{DriverGuard, IssuerHealth, JwksContext, JwksRefresher};
 #[cfg(any(test, feature = "test-util"))]
 pub use scripted::ScriptedFetch;
 pub use set::{KeySet, KeySetError};

@@ -79,14 +79,6 @@ pub struct JwksContext {
     pub recorder: Arc<dyn AuthnRecorder>,
 }
 
-/// A random number in [0, 1) for [`JwksContext::random`]: it spreads the refreshes of many issuers over time.
-pub fn jitter() -> f64 {
-    let mut bytes = [0u8; 4];
-    // Without randomness refreshes coincide, which is acceptable.
-    let _ = aws_lc_rs::rand::fill(&mut bytes);
-    f64::from(u32::from_ne_bytes(bytes)) / (f64::from(u32::MAX) + 1.0)
-}
-
 impl fmt::Debug for JwksContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("JwksContext").field("fetch", &self.fetch).finish_non_exhaustive()

@@ -20,8 +20,6 @@ mod source_location;
 mod tests;
 mod validate;
 
-use crate::config::ConfigErrors;
-
 pub use file_system::{FileSystem, MemoryFileSystem, OsFileSystem};
 pub use load::KubeconfigText;
 pub(crate) use load::{

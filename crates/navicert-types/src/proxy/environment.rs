@@ -43,7 +43,7 @@ impl ProxyEnvironment {
     ///
     /// # Errors
     /// The variable does not hold a valid proxy address.
-    pub(crate) fn proxy_for(&self, https: bool, host: &str, port: u16) -> Result<Option<Proxy>, ProxyError> {
+    pub fn proxy_for(&self, https: bool, host: &str, port: u16) -> Result<Option<Proxy>, ProxyError> {
         let text = if https { &self.https_proxy } else { &self.http_proxy };
         if text.is_empty() || !self.applies_to(host, port) {
             return Ok(None);

@@ -6,7 +6,9 @@ use std::path::Path;
 use navicert_testkit::cli::program::Running;
 use navicert_testkit::cli::tools;
 use navicert_testkit::net::http_server::Request;
-use navicert_testkit::{Answer, ApiServer, Ca, HttpClient, HttpServer, Issuer, Kubeconfig, Program, TestContext, wait};
+use navicert_testkit::{
+    Answer, ApiServer, Ca, HttpClient, HttpServer, Issuer, Kubeconfig, Program, TestContext, wait,
+};
 use navicert_types::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 
