@@ -144,7 +144,6 @@ pub enum Misuse {
 /// The kind of an argument whose content a function rejects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it; see `InvalidArgument::description`")]
-#[non_exhaustive]
 pub enum InvalidArgument {
     Pattern,
     TimeZone,

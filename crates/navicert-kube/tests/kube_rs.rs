@@ -1,13 +1,17 @@
 //! Checks what README.md and docs/clients.md say about unmodified kube-rs, with the release that this workspace uses. When a test
 //! fails, kube-rs has improved, and the docs have to be updated (client-credentials.md §11).
 #![cfg(unix)]
-#![expect(clippy::unwrap_used, reason = "helpers of tests; a broken set-up should stop the test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests; a broken set-up should stop the test"
+)]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::KubeConfigOptions;
 use navicert_client::exec::AuthenticatorRegistry;
 use navicert_client::{Client, ConfigOptions};
 use navicert_testkit::k8s::kubeconfig::exec_user;
@@ -24,7 +28,7 @@ fn kubeconfig(dir: &Path, api: &ApiServer, ca: &Ca, exec: &Value) -> PathBuf {
 }
 
 async fn stock(path: &Path) -> Result<kube::Client, kube::Error> {
-    let read = Kubeconfig::read_from(path).unwrap();
+    let read = kube::config::Kubeconfig::read_from(path).unwrap();
     let config = kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await.unwrap();
     kube::Client::try_from(config)
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use futures_util::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams, WatchEvent, WatchParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::KubeConfigOptions;
 use navicert_authn::config::{AuthnReloader, ConfigOrigin, ConfigSources};
 use navicert_authn::jwks::JwksContext;
 use navicert_client::credential::{Credential, StaticCredential};
@@ -74,7 +74,7 @@ impl ProxyFixture {
 
     /// Unmodified kube-rs.
     async fn stock(&self, user: &Value) -> kube::Client {
-        let kubeconfig = Kubeconfig::from_yaml(&self.kubeconfig(user)).unwrap();
+        let kubeconfig = kube::config::Kubeconfig::from_yaml(&self.kubeconfig(user)).unwrap();
         let options = KubeConfigOptions::default();
         kube::Client::try_from(kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap())
             .unwrap()

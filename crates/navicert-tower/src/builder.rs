@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use navicert_authn::config::{AuthnLoadError, AuthnReloader, BaseProfile, ConfigOrigin, ConfigSources};
-use navicert_authn::jwks::{self, Fetch, JwksContext};
+use navicert_authn::jwks::{Fetch, JwksContext};
 use navicert_authn::metrics::AuthnRecorder;
 use navicert_client::transport::{ProxyEnvironment, Timer, TokioTimer, Transport};
 use navicert_server::fetch::HttpFetch;

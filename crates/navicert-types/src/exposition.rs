@@ -84,7 +84,7 @@ impl Exposition {
     }
 
     /// Appends what another writer has written.
-    pub fn append(&mut self, other: Exposition) {
+    pub fn append(&mut self, other: &Exposition) {
         self.0.push_str(&other.0);
     }
 

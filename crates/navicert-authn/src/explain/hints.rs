@@ -487,7 +487,15 @@ fn validity_test(argument: InvalidArgument) -> Option<&'static str> {
         InvalidArgument::Url => Some("isURL(…)"),
         InvalidArgument::Version => Some("isSemver(…)"),
         InvalidArgument::Quantity => Some("isQuantity(…)"),
-        _ => None,
+        InvalidArgument::Pattern
+        | InvalidArgument::TimeZone
+        | InvalidArgument::Base64
+        | InvalidArgument::Format
+        | InvalidArgument::Position
+        | InvalidArgument::Slice
+        | InvalidArgument::RangeSize
+        | InvalidArgument::FlattenLevel
+        | InvalidArgument::ShiftOffset => None,
     }
 }
 

@@ -85,7 +85,7 @@ pub(crate) fn missing_claim(
             let accessed = configuration.accessed_by(path)?;
             pending.find(|one| accessed.as_ref().is_none_or(|names| names.contains(&one.claim)))
         }
-        _ => None,
+        ClaimError::OutOfRange(_) | ClaimError::TooDeep => None,
     }
 }
 

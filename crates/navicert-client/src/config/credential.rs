@@ -316,5 +316,6 @@ fn unused_plugin(user: &AuthInfo) -> Option<String> {
     ))
 }
 
-#[cfg(all(test, feature = "exec"))]
+#[cfg(test)]
+#[cfg(feature = "exec")]
 mod tests;

@@ -2,7 +2,8 @@
 //! memory; the kubeconfig is never written.
 // C165
 
-#[cfg(all(test, feature = "exec"))]
+#[cfg(test)]
+#[cfg(feature = "exec")]
 mod tests;
 
 use std::fmt;

@@ -144,7 +144,7 @@ impl Default for Admission {
 
 /// Memory for a request body.
 #[derive(Debug)]
-pub struct BodyReservation<'a> {
+pub(crate) struct BodyReservation<'a> {
     bodies: &'a Mutex<Shares>,
     flow: FlowId,
     bytes: usize,

@@ -17,7 +17,7 @@ use crate::forward::host_of;
 use crate::problem::Problem;
 
 /// The gateway's token and address.
-pub struct LocalAuth {
+pub(crate) struct LocalAuth {
     /// `Bearer …`, the whole header value.
     authorization: Secret<String>,
     /// `127.0.0.1:port`.
@@ -37,7 +37,7 @@ pub(crate) fn random_token() -> Result<Secret<String>, aws_lc_rs::error::Unspeci
 
 impl LocalAuth {
     /// For a gateway at this address.
-    pub fn new(token: &Secret<String>, address: SocketAddr) -> Self {
+    pub(crate) fn new(token: &Secret<String>, address: SocketAddr) -> Self {
         LocalAuth {
             authorization: Secret::from(format!("Bearer {}", token.expose())),
             authority: address.to_string(),
@@ -54,7 +54,7 @@ impl LocalAuth {
     ///
     /// # Errors
     /// 401 for a missing or wrong token; 403 for a foreign `Host` or `Origin`, which protects against DNS rebinding.
-    pub fn check(&self, head: &request::Parts) -> Result<(), Problem> {
+    pub(crate) fn check(&self, head: &request::Parts) -> Result<(), Problem> {
         if host_of(&head.uri, &head.headers) != Some(self.authority.as_str()) {
             return Err(Problem::Forbidden(format!("unknown host, this gateway is {}", self.authority)));
         }

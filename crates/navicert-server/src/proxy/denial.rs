@@ -9,7 +9,7 @@ use super::permission::{Permission, PermissionTarget, PermissionVerb, ResourceTa
 
 /// A user lacks a permission.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Denial {
+pub(crate) struct Denial {
     /// The user.
     pub user: String,
     /// The permission.
@@ -60,7 +60,7 @@ impl Denial {
     }
 
     /// Why the identity cannot be impersonated whatever is permitted.
-    pub fn refusal(&self) -> Option<&str> {
+    pub(crate) fn refusal(&self) -> Option<&str> {
         self.reason.as_deref().filter(|reason| reason.starts_with("impersonating "))
     }
 }

@@ -20,7 +20,7 @@ const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
 /// A review failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum AccessReviewError {
+pub(crate) enum AccessReviewError {
     /// The request could not be sent.
     #[error("failed to send a request to the API server")]
     Transport(#[from] TransportError),

@@ -12,7 +12,7 @@ use navicert_authn::config::migrate::{MigrateOptions, OidcFlags, migrate};
 use navicert_authn::config::{
     AuthnLoadError, AuthnReloader, BaseProfile, ConfigOrigin, ConfigSources, NavicertConfiguration,
 };
-use navicert_authn::jwks::{self, JwksContext};
+use navicert_authn::jwks::JwksContext;
 use navicert_authn::metrics::AuthnMetrics;
 use navicert_client::transport::{Timer, TokioTimer};
 use navicert_io::process_memory::hide_memory;
