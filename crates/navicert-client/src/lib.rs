@@ -41,6 +41,7 @@ pub mod doctor;
 pub mod exec;
 pub mod front_proxy;
 pub mod in_cluster;
+mod json;
 pub mod kubeconfig;
 #[cfg(feature = "exec")]
 pub mod kuberc;

@@ -9,7 +9,7 @@ use navicert_types::tree::{Node, Syntax, parse};
 use thiserror::Error;
 
 use crate::credential::RequestOrigin;
-use crate::credential::claims::member;
+use crate::json::member;
 use crate::transport::{Body, Transport, TransportError};
 
 /// The API versions, newest first; a server responds with 404 to one that it does not serve.

@@ -6,6 +6,8 @@ use navicert_types::tree::{Node, Number, Syntax, Value, parse};
 use navicert_types::{Timestamp, redact};
 use zeroize::Zeroizing;
 
+use crate::json::member;
+
 /// The claims used here.
 #[cfg_attr(not(feature = "doctor"), expect(dead_code, reason = "only the doctor reports the others"))]
 pub(crate) struct Claims {
@@ -42,10 +44,4 @@ fn moment(node: &Node) -> Option<Timestamp> {
         Value::Number(Number::Integer(seconds)) => Timestamp::from_second(seconds).ok(),
         _ => None,
     }
-}
-
-/// A member of an object, unless it is null.
-pub(crate) fn member<'a>(node: &'a Node, name: &str) -> Option<&'a Node> {
-    let entry = node.as_mapping()?.last(name)?;
-    (!matches!(entry.value.value, Value::Null)).then_some(&entry.value)
 }

@@ -27,13 +27,14 @@ use thiserror::Error;
 use tokio::sync::Mutex;
 use zeroize::Zeroizing;
 
-use super::claims::{Claims, member};
+use super::claims::Claims;
 use super::{
     BoxFuture, ClientIdentity, Credential, CredentialError, CredentialSource, Generation, Rejection,
     RequestOrigin, StaticCredential, bearer,
 };
 use crate::config::ClientProblem;
 use crate::context::ClientContext;
+use crate::json::member;
 use crate::kubeconfig::FileSystem;
 use crate::transport::{
     Body, ProxyChoice, ProxyEnvironment, Transport, TransportSettings, Trust, has_certificate,

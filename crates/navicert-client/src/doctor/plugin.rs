@@ -14,11 +14,11 @@ use super::DoctorInputs;
 use super::kubeconfig::quoted;
 use super::report::{DoctorStep, ReportBuilder};
 use super::signer;
-use crate::credential::claims::member;
 use crate::credential::{Credential, CredentialSource};
 use crate::exec::interactive::decide;
 use crate::exec::response::PluginOutputError;
 use crate::exec::{Authenticator, ExecError, Plugin, PluginPolicy};
+use crate::json::member;
 use crate::kubeconfig::Effective;
 use crate::kuberc::KubercError;
 
