@@ -35,7 +35,8 @@ impl NpmProvider {
         {
             std::fs::write(dir.join(name), text).expect("a file of the provider");
         }
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/openid_provider/openid-provider.mjs");
+        let script =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("src/services/openid_provider/openid-provider.mjs");
         let running = Program::new(node)
             .arguments([script, modules, dir.join("certificate.pem"), dir.join("key.pem")])
             .arguments(issuer)
