@@ -27,6 +27,7 @@ pub mod image_credential;
 pub mod image_provider_config;
 pub mod kubeconfig;
 pub mod redact;
+pub mod report;
 mod secret;
 pub mod time;
 pub mod token_review;
