@@ -35,6 +35,8 @@ pub mod in_cluster;
 pub mod kubeconfig;
 pub mod kuberc;
 pub mod metrics;
+pub mod report;
+pub mod service_accounts;
 pub mod transport;
 pub mod whoami;
 

@@ -1,7 +1,7 @@
 //! Everything that is known after resolving, whether or not a client can be built.
 
 use super::Config;
-use super::error::{ConfigError, ConfigErrors};
+use super::error::{ConfigError, ConfigErrorStage, ConfigErrors};
 use super::warning::ConfigWarning;
 use crate::exec::Plugin;
 use crate::kubeconfig::Effective;
@@ -41,6 +41,11 @@ impl ConfigReport {
     /// Whether a client can be built.
     pub fn is_usable(&self) -> bool {
         self.errors.is_empty()
+    }
+
+    /// Whether kubectl's validation accepts the context.
+    pub fn is_valid(&self) -> bool {
+        !self.errors.iter().any(|error| error.stage() <= ConfigErrorStage::Validate)
     }
 
     /// Whether the pod's service account is used rather than a kubeconfig.
