@@ -41,6 +41,7 @@ pub mod profile;
 pub mod provider;
 pub mod reference;
 pub mod reload;
+pub mod report;
 pub mod request;
 pub mod response;
 pub mod service_account;
