@@ -27,6 +27,7 @@ pub mod metrics;
 pub mod model;
 pub mod profile;
 pub mod reloadable;
+pub mod report;
 pub mod revocation;
 pub mod suite;
 pub mod token_cache;

@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use crate::args::{Cli, Format, Verb};
 use crate::env::Environment;
 use crate::exit::Exit;
-use crate::output::{Failure, Output, config_report, error_object};
+use crate::output::{Failure, Output, config_report, error_report};
 
 fn main() -> ExitCode {
     redact_panic_messages();
@@ -95,7 +95,7 @@ fn usage(error: &clap::Error) -> ExitCode {
 }
 
 fn print_error_object(exit: Exit, message: &str) {
-    let _ = Output::new(Format::Json).json(&error_object(exit, &[message.to_owned()]));
+    let _ = Output::new(Format::Json).json(&error_report(exit, &[message.to_owned()]));
 }
 
 /// Prints only the location of a panic: its message may quote a secret.
