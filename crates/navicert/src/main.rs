@@ -11,6 +11,8 @@ mod args;
 mod command;
 mod env;
 mod exit;
+#[cfg(test)]
+mod json_schemas;
 mod output;
 
 use std::io::{self, Write as _};
