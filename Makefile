@@ -1,6 +1,6 @@
 # The commands a newcomer needs. `make demo` shows what navicert does; `make test` is what has to pass.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast release install uninstall dist test-dist test-reproducible image test-image deb rpm test-packages test-release check-release test-quickstarts test-recipes test-monitoring test-chart deploy-example test-workflows dependencies book bench soak clients fuzz fresh
+.PHONY: help demo test test-fast release install uninstall dist test-dist test-reproducible image test-image deb rpm test-packages test-release check-release check-crates package features semver test-quickstarts test-recipes test-monitoring test-chart deploy-example test-workflows dependencies book bench soak clients fuzz fresh
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +77,20 @@ VERSION ?= $(shell sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$$
 check-release: ## whether VERSION can be released: manifests, chart, docs, changelog and tags agree; writes the release notes to target/dist/NOTES.md
 	@scripts/release $(VERSION) --check
 	@mkdir -p target/dist && scripts/release $(VERSION) --notes >target/dist/NOTES.md
+
+check-crates: package features semver ## whether the crates can be published: the three targets below
+
+package: ## every published crate packaged as `cargo publish` would and built from its package; files and sizes
+	@scripts/require package
+	@scripts/package-crates
+
+features: ## every combination of features of every published crate compiled
+	@scripts/require features
+	@scripts/check-features
+
+semver: ## public APIs compared with the last release (BASE=REVISION: with another revision): whether the version is high enough
+	@scripts/require semver
+	@BASE='$(BASE)' scripts/check-semver
 
 test-monitoring: ## Prometheus accepts alerts and dashboard, and each alert fires when it should
 	@scripts/require test-monitoring

@@ -124,7 +124,7 @@ pub fn static_keys(jwks: &Value, issuer: &str, profile: &AuthnProfile) -> Static
 
 #[cfg(test)]
 mod tests {
-    use navicert_testkit::jws::{Algorithm, SigningKey};
+    use navicert_testkit::pki::jws::{Algorithm, SigningKey};
     use serde_json::json;
 
     use super::*;

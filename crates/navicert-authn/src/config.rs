@@ -30,5 +30,5 @@ pub use possible_values::PossibleValues;
 pub use reload::{
     AuthnLoadError, AuthnReloader, ConfigOrigin, ConfigSources, FileScope, ReloadCheck, ReloadOutcome,
 };
-pub use validate::{validate, validate_excluding_issuers};
+pub use validate::validate;
 pub use violation::{Violation, ViolationKind, Violations};

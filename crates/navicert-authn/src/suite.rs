@@ -72,6 +72,7 @@ pub struct CaseReport {
 
 /// Why a suite cannot be run.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SuiteError {
     /// The configuration is invalid.
     #[error("invalid configuration: {0}")]

@@ -13,8 +13,8 @@ use navicert_authn::config::load;
 use navicert_authn::jwks::{KeySet, StaticKeys};
 use navicert_authn::report::OutcomeReport;
 use navicert_authn::{Authenticators, AuthnOutcome, AuthnProfile, AuthnRequest, batch};
-use navicert_testkit::issuer::hostile;
-use navicert_testkit::jws::{self, Algorithm, SigningKey, encode};
+use navicert_testkit::pki::jws::{self, Algorithm, SigningKey, encode};
+use navicert_testkit::services::issuer::hostile;
 use navicert_types::Timestamp;
 use serde_json::{Value, json};
 

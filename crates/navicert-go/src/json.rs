@@ -21,7 +21,7 @@ pub use syntax_error::syntax_error;
 use validate::{Member, after_plain, validate};
 
 /// The maximum nesting of Go's decoder.
-pub const MAX_DEPTH: usize = 10_000;
+pub(crate) const MAX_DEPTH: usize = 10_000;
 
 /// One JSON value in a valid text.
 #[derive(Clone, Copy, Debug)]

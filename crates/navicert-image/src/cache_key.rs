@@ -24,7 +24,7 @@ pub enum CacheKeyType {
 impl CacheKeyType {
     /// The order of cache lookups.
     // I125
-    pub const LOOKUP_ORDER: [CacheKeyType; 3] =
+    pub(crate) const LOOKUP_ORDER: [CacheKeyType; 3] =
         [CacheKeyType::Image, CacheKeyType::Registry, CacheKeyType::Global];
 
     /// The spelling on the wire.
@@ -47,7 +47,7 @@ impl CacheKeyType {
 
     /// Parses the spelling on the wire, exactly.
     // I106
-    pub fn from_wire(text: &str) -> Option<Self> {
+    pub(crate) fn from_wire(text: &str) -> Option<Self> {
         Self::LOOKUP_ORDER.into_iter().find(|key_type| key_type.as_str() == text)
     }
 
@@ -141,7 +141,7 @@ impl ServiceAccountKey {
 
 /// `sha256:` and the token's digest, or an empty string for an empty token.
 // I123
-pub fn token_hash(token: &Secret<String>) -> String {
+pub(crate) fn token_hash(token: &Secret<String>) -> String {
     if token.is_empty() {
         return String::new();
     }

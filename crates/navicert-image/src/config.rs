@@ -108,6 +108,7 @@ pub struct ConfigProblem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum ConfigStage {
     /// The text does not decode.
     Decode,
@@ -120,6 +121,7 @@ pub enum ConfigStage {
 /// Kubernetes' field error types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub enum FieldErrorType {
     /// The field is required.
     #[serde(rename = "FieldValueRequired")]

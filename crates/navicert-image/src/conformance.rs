@@ -37,6 +37,7 @@ pub struct ImagePluginUnderTest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum ConformanceRule {
     /// Starts, and exits with 0 for a valid request.
     // I98

@@ -92,6 +92,7 @@ pub struct FoundVersion(Option<String>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub enum ResponseStage {
     /// Parsing the JSON and decoding its fields.
     // I101, I103

@@ -1,5 +1,8 @@
-//! Servers: the listener, the TokenReview webhook, the authenticating proxy, the local gateway, and HTTP fetching of
-//! signing keys. Token verification itself is in `navicert-authn`.
+#![doc = include_str!("../README.md")]
+//!
+//! # Modules
+//!
+//! Token verification itself is in `navicert-authn`.
 //!
 //! ```text
 //! listener ──▶ forward ──▶ navicert-client's transport ──▶ API server
@@ -41,6 +44,7 @@ pub mod reload;
 pub mod report;
 pub mod request_info;
 pub mod serving;
+mod setting_values;
 pub mod settings;
 pub mod startup;
 pub mod tls;

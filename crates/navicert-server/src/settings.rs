@@ -14,6 +14,7 @@ use crate::limits::ServerLimits;
 use crate::proxy;
 use crate::proxy::identity_headers::IdentityLimit;
 use crate::serving::ShutdownTiming;
+use crate::setting_values::{duration, number, positive_duration};
 use crate::webhook;
 
 /// `servers` of a `NavicertConfiguration`.
@@ -231,64 +232,6 @@ impl Decode for RequiredIssuers {
 
 fn file(fields: &mut Fields<'_>, name: &'static str) -> Option<PathBuf> {
     fields.optional::<String>(name).filter(|path| !path.is_empty()).map(PathBuf::from)
-}
-
-/// A number above 0.
-#[derive(Default)]
-struct PositiveNumber(Option<u32>);
-
-impl Decode for PositiveNumber {
-    fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
-        let number = u32::decode(node, decoder)?;
-        if number == 0 {
-            decoder.report_invalid_value(node, "expected a number above 0");
-        }
-        Some(PositiveNumber(Some(number)))
-    }
-}
-
-fn number(fields: &mut Fields<'_>, name: &'static str) -> Option<u32> {
-    fields.optional::<PositiveNumber>(name).and_then(|number| number.0)
-}
-
-/// A duration such as `1m30s`, possibly 0.
-#[derive(Default)]
-struct NonNegativeDuration(Duration);
-
-impl Decode for NonNegativeDuration {
-    fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
-        let read = navicert_types::time::Duration::decode(node, decoder)?;
-        let time = read.to_std();
-        if time.is_none() {
-            decoder.report_invalid_value(node, "expected a duration that is not negative");
-        }
-        time.map(NonNegativeDuration)
-    }
-}
-
-/// A duration, if the field is set.
-pub fn duration(fields: &mut Fields<'_>, name: &'static str) -> Option<Duration> {
-    fields.optional::<NonNegativeDuration>(name).map(|time| time.0)
-}
-
-/// A duration above 0.
-#[derive(Default)]
-struct PositiveDuration(Duration);
-
-impl Decode for PositiveDuration {
-    fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
-        let time = NonNegativeDuration::decode(node, decoder)?;
-        if time.0.is_zero() {
-            decoder.report_invalid_value(node, "expected a duration above 0");
-            return None;
-        }
-        Some(PositiveDuration(time.0))
-    }
-}
-
-/// A duration above 0, if the field is set.
-pub fn positive_duration(fields: &mut Fields<'_>, name: &'static str) -> Option<Duration> {
-    fields.optional::<PositiveDuration>(name).map(|time| time.0)
 }
 
 /// `127.0.0.1:8443`, `[::]:8443`, or `:8443` for all addresses.

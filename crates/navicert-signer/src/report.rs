@@ -2,7 +2,9 @@
 //! `navicert signer … -o json` and print as text.
 
 mod check;
+#[cfg(feature = "pkcs11")]
 mod list;
 
 pub use check::{CheckReport, SchemeCheck};
+#[cfg(feature = "pkcs11")]
 pub use list::{CertificateReport, KeyReport, ListReport, ModuleReport, TokenReport};

@@ -6,19 +6,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use navicert_testkit::Program;
+use navicert_testkit::cli::sibling::{DOCKER_HELPER, FAKE_SIGNER, NAVICERT, PKCS11_SIGNER};
 
 const STAND_INS: [&str; 3] = ["without kubectl: ", "without SoftHSM: ", "without skopeo: "];
 
 fn demo() -> Program {
-    let demo = Path::new(env!("CARGO_BIN_EXE_demo"));
-    for binary in ["navicert", "docker-credential-navicert", "navicert-signer-pkcs11", "navicert-fake-signer"]
-    {
-        assert!(
-            demo.with_file_name(binary).is_file(),
-            "missing {binary}; build the binaries as `make demo` does"
-        );
+    for program in [NAVICERT, DOCKER_HELPER, PKCS11_SIGNER, FAKE_SIGNER] {
+        program.find_or_build();
     }
-    Program::new(demo).merged().limit(Duration::from_mins(2))
+    Program::new(env!("CARGO_BIN_EXE_demo")).merged().limit(Duration::from_mins(2))
 }
 
 /// Runs the demo to its end; what it printed has every scene and no secret.

@@ -15,7 +15,7 @@ use navicert_image::report as image;
 use navicert_image::report::batch as image_batch;
 use navicert_server::report as server;
 use navicert_signer::report as signer;
-use navicert_testkit::transcript::check_generated;
+use navicert_testkit::cli::transcript::check_generated;
 use navicert_types::report::{BatchResponse, ErrorReport};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};

@@ -1,4 +1,8 @@
-//! The `navicert` binary: reads arguments and environment, calls the libraries, prints, exits.
+#![doc = include_str!("../README.md")]
+//!
+//! # The binary
+//!
+//! Reads arguments and environment, calls the libraries, prints, exits.
 //!
 //! ```text
 //! args ──▶ command/<verb> ──▶ library crates
@@ -19,10 +23,10 @@ use std::io::{self, Write as _};
 use std::panic;
 use std::process::ExitCode;
 
-use crate::args::{Cli, Format, Verb};
+use crate::args::{Cli, Verb};
 use crate::env::Environment;
 use crate::exit::Exit;
-use crate::output::{Failure, Output, config_report, error_report};
+use crate::output::{Failure, Format, Output, config_report, error_report};
 
 fn main() -> ExitCode {
     redact_panic_messages();
@@ -32,7 +36,7 @@ fn main() -> ExitCode {
         let _ = writeln!(io::stdout(), "navicert {}", args::VERSION);
         return Exit::Done.into();
     }
-    let cli = match Cli::read() {
+    let cli = match Cli::read(command::help::is_topic) {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };

@@ -6,13 +6,13 @@ use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write};
 
 use anstream::AutoStream;
+use clap::ValueEnum;
 use navicert_client::ConfigErrors;
 use navicert_types::redact;
 use navicert_types::report::{ErrorClass, ErrorReport};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::args::Format;
 use crate::exit::Exit;
 
 pub(crate) mod config_report;
@@ -23,6 +23,17 @@ pub(crate) mod snippet;
 const MAX_SNIPPETS: usize = 20;
 /// Maximum number of messages in the error object.
 const MAX_DETAILS: usize = 100;
+
+/// Output format.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Human-readable; YAML if the result is a file
+    #[default]
+    #[value(alias = "yaml")]
+    Text,
+    /// Machine-readable
+    Json,
+}
 
 /// Why a verb failed.
 #[derive(Debug)]

@@ -6,8 +6,10 @@ use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use navicert_testkit::vectors::{self, Vector};
-use navicert_testkit::{Program, output_schema, program::Outcome};
+use navicert_testkit::Program;
+use navicert_testkit::cli::output_schema;
+use navicert_testkit::cli::program::Outcome;
+use navicert_testkit::k8s::vectors::{self, Vector};
 use serde_json::Value;
 
 const NAVICERT: &str = env!("CARGO_BIN_EXE_navicert");

@@ -15,8 +15,9 @@ use std::process::{Child, Command, Stdio};
 
 use image_support::Fixture;
 use navicert_image::socket::{DaemonVerb, call};
-use navicert_testkit::program::copy_executable;
-use navicert_testkit::{Program, output_schema};
+use navicert_testkit::Program;
+use navicert_testkit::cli::output_schema;
+use navicert_testkit::cli::program::copy_executable;
 
 const NAVICERT: &str = env!("CARGO_BIN_EXE_navicert");
 const NO_ACCOUNT: &str = "{serviceAccountTokenAudience: a, cacheType: Token, requireServiceAccount: false}";

@@ -4,7 +4,9 @@
 
 use std::collections::BTreeSet;
 
-use navicert_testkit::{Program, output_schema, vectors};
+use navicert_testkit::Program;
+use navicert_testkit::cli::output_schema;
+use navicert_testkit::k8s::vectors;
 use serde_json::Value;
 
 /// Puts every vector of a file to a command and compares the answers.

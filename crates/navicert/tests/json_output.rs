@@ -4,8 +4,9 @@
 
 use std::collections::BTreeSet;
 
-use navicert_testkit::jws::{Algorithm, SigningKey};
-use navicert_testkit::{TestContext, output_schema};
+use navicert_testkit::TestContext;
+use navicert_testkit::cli::output_schema;
+use navicert_testkit::pki::jws::{Algorithm, SigningKey};
 use serde_json::json;
 
 /// Schemas that need a server, a token or a daemon, or have vectors: the tests that check them.

@@ -10,8 +10,9 @@
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
-use navicert_testkit::jws::{Algorithm, SigningKey};
-use navicert_testkit::{Answer, Ca, Issuer, output_schema};
+use navicert_testkit::cli::output_schema;
+use navicert_testkit::pki::jws::{Algorithm, SigningKey};
+use navicert_testkit::{Answer, Ca, Issuer};
 use navicert_types::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 

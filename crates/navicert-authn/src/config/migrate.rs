@@ -82,6 +82,7 @@ impl MigrationWarning {
 
 /// Why flags cannot be converted.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum MigrateError {
     /// No `--oidc-*` flag.
     #[error("missing `--oidc-*` flags")]

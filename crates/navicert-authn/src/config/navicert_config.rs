@@ -8,6 +8,7 @@ use indexmap::IndexMap;
 use navicert_types::decode::{Decode, DecodeMode, Decoder};
 use navicert_types::diagnostic::DiagnosticKind;
 use navicert_types::tree::{Node, Syntax};
+pub use navicert_types::versioned::NAVICERT_API_VERSION as API_VERSION;
 use navicert_types::versioned::{Kind, Versions};
 use navicert_types::{Diagnostics, FieldPath, error_chain};
 
@@ -16,8 +17,6 @@ use super::load::load_excluding_issuers;
 use crate::jwt::{JwsAlgorithm, JwsAlgorithmSet};
 use crate::profile::{AuthnProfile, Hardening};
 
-/// API version of navicert's own kinds.
-pub const API_VERSION: &str = "navicert/v1alpha1";
 /// The kind.
 const KIND: &str = "NavicertConfiguration";
 

@@ -22,6 +22,7 @@ pub struct Violation {
 /// The kinds of violation in Kubernetes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub enum ViolationKind {
     /// A value is missing.
     #[serde(rename = "FieldValueRequired")]

@@ -1,5 +1,5 @@
-use navicert_testkit::jws::{Algorithm, SigningKey};
-use navicert_testkit::vectors;
+use navicert_testkit::k8s::vectors;
+use navicert_testkit::pki::jws::{Algorithm, SigningKey};
 use navicert_types::Timestamp;
 use serde_json::{Value, json};
 
@@ -205,7 +205,7 @@ fn token_in_a_wrong_form_is_recognized() {
     assert_eq!(guidance(token), ": ");
     let bearer = guidance(|key| format!("Bearer {}", token(key)));
     assert!(bearer.ends_with(": remove `Bearer ` from the start of the token"), "{bearer}");
-    let encoded = guidance(|key| navicert_testkit::jws::encode(token(key).as_bytes()));
+    let encoded = guidance(|key| navicert_testkit::pki::jws::encode(token(key).as_bytes()));
     assert!(encoded.ends_with(": decode it first, for example with `base64 -d`"), "{encoded}");
     let okta = guidance(|_| {
         let other = SigningKey::generate(Algorithm::Es256, "k2");

@@ -113,7 +113,7 @@ impl From<Result<(), ConfigError>> for ConfigCheckResult {
             Err(ConfigError::Decode(diagnostics)) => {
                 undecodable(diagnostics.iter().map(ToString::to_string).collect())
             }
-            Err(error @ ConfigError::Empty) => undecodable(vec![error.to_string()]),
+            Err(error) => undecodable(vec![error.to_string()]),
         }
     }
 }
@@ -204,7 +204,7 @@ fn errors(text: &[u8], profile: &AuthnProfile, navicert_config: &NavicertConfigu
                 CheckFinding::new(violation.to_string(), violation.hint.clone(), Some(span))
             })
             .collect(),
-        Err(error @ ConfigError::Empty) => vec![CheckFinding::new(error.to_string(), None, None)],
+        Err(error) => vec![CheckFinding::new(error.to_string(), None, None)],
     }
 }
 

@@ -3,6 +3,7 @@
 use super::Config;
 use super::error::{ConfigError, ConfigErrorStage, ConfigErrors};
 use super::warning::ConfigWarning;
+#[cfg(feature = "exec")]
 use crate::exec::Plugin;
 use crate::kubeconfig::Effective;
 
@@ -16,6 +17,7 @@ pub struct ConfigReport {
     pub(crate) errors: Vec<ConfigError>,
     pub(crate) warnings: Vec<ConfigWarning>,
     pub(crate) in_cluster: bool,
+    #[cfg(feature = "exec")]
     pub(crate) plugin: Option<Plugin>,
 }
 
@@ -69,6 +71,7 @@ impl ConfigReport {
     }
 
     /// The exec plugin that a client would run, even if the server's address cannot be used.
+    #[cfg(feature = "exec")]
     pub fn exec_plugin(&self) -> Option<&Plugin> {
         self.plugin.as_ref()
     }

@@ -11,6 +11,7 @@ use crate::whoami::UserInfo;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum DoctorStep {
     /// The kubeconfig files can be read.
     File,
@@ -98,6 +99,7 @@ impl DoctorStep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "UPPERCASE")]
+#[non_exhaustive]
 pub enum StepStatus {
     /// The step succeeded.
     Pass,
@@ -124,6 +126,7 @@ impl fmt::Display for StepStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct StepResult {
     /// The step.
     pub step: DoctorStep,
@@ -155,6 +158,7 @@ pub enum DoctorEvent<'a> {
 
 /// The results of all steps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DoctorReport {
     /// One result per step, in the order of [`DoctorStep`].
     pub results: Vec<StepResult>,

@@ -9,6 +9,7 @@ use navicert_types::error_chain;
 use navicert_types::exec_credential::ExecVersion;
 use navicert_types::kubeconfig::Cluster;
 use navicert_types::report::{ReportedSecret, string_member};
+use navicert_types::tree::{Syntax, parse};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -92,7 +93,10 @@ pub fn decode_line(request: &Value) -> Result<DecodeReport, String> {
 /// # Errors
 /// The line is not an input of this kind.
 pub fn info_line(request: &Value) -> Result<ExecInfoReport, String> {
-    let config = escape_for_yaml(&config(request)?.to_string());
+    // As YAML: kubeconfigs may hold characters that YAML accepts only in escaped form.
+    let config =
+        parse(config(request)?.to_string().as_bytes(), Syntax::Json).map_err(|error| error.to_string())?;
+    let config = config.to_json();
     Ok(match exec_info(&config) {
         Ok(info) => ExecInfoReport { info, error: None },
         Err(error) => ExecInfoReport { info: None, error: Some(error) },
@@ -130,20 +134,6 @@ fn config(request: &Value) -> Result<Value, String> {
         "clusters": [{"name": "k", "cluster": cluster}],
         "users": [{"name": "u", "user": {"exec": exec}}],
     }))
-}
-
-/// Escapes the characters that YAML accepts only in escaped form.
-fn escape_for_yaml(json: &str) -> String {
-    let is_plain = |symbol: char| matches!(symbol, '\n' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}' | '\u{10000}'..);
-    let mut text = String::with_capacity(json.len());
-    for symbol in json.chars() {
-        if is_plain(symbol) {
-            text.push(symbol);
-        } else {
-            text.push_str(&format!("\\u{:04x}", u32::from(symbol)));
-        }
-    }
-    text
 }
 
 /// The exec info a client would pass, `None` if the client would not run the plugin.

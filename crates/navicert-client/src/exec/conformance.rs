@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use navicert_plugin::{Completed, Policy, RunError, Stderr, StderrTail};
 use navicert_types::exec_credential::{DecodeError, ExecCluster, ExecVersion};
+use navicert_types::kubeconfig::InteractiveMode;
 use navicert_types::tree::{Node, Syntax, parse};
 use navicert_types::{Timestamp, error_chain};
 
@@ -23,6 +24,7 @@ pub use report::{CaseResult, ConformanceReport};
 
 /// One run of the plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ConformanceCase {
     /// The version of the request.
     pub version: ExecVersion,
@@ -144,6 +146,7 @@ impl PluginRule {
 
 /// A broken rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RuleViolation {
     /// The rule.
     pub rule: PluginRule,
@@ -205,7 +208,7 @@ impl PluginUnderTest {
             env: Vec::new(),
             version: case.version,
             install_hint: String::new(),
-            interactive_mode: "IfAvailable".to_owned(),
+            interactive_mode: InteractiveMode::IfAvailable,
             server,
             config: Node::default(),
             cluster: case.cluster.then_some(cluster),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// The files of a kubeconfig in order of precedence.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum KubeconfigSources {
     /// One explicitly named file: it must exist and is not merged with others.
     Explicit(PathBuf),

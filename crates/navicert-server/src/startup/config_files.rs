@@ -9,9 +9,9 @@ use navicert_authn::config::{
 };
 use navicert_authn::jwks::{Fetch, JwksContext};
 use navicert_authn::metrics::AuthnMetrics;
+use navicert_types::backoff::random_fraction;
 use navicert_types::{Clock, Diagnostics};
 
-use crate::background_tasks;
 use crate::settings::ServerSettings;
 
 /// The files that configure a server.
@@ -85,8 +85,7 @@ impl ConfigFiles {
         metrics: Arc<AuthnMetrics>,
         clock: Arc<dyn Clock>,
     ) -> Result<AuthnReloader, AuthnLoadError> {
-        let context =
-            JwksContext { fetch, clock, random: Arc::new(background_tasks::jitter), recorder: metrics };
+        let context = JwksContext { fetch, clock, random: Arc::new(random_fraction), recorder: metrics };
         let sources =
             ConfigSources { config, navicert_config: self.navicert_config_path, profile: self.profile };
         AuthnReloader::open(sources, context)

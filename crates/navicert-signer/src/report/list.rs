@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use navicert_types::tree::yaml_quoted;
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::error::SignError;
 use crate::pkcs11::{FoundKey, PinState, Pkcs11Module, Pkcs11Token, inventory};
@@ -203,8 +203,8 @@ impl fmt::Display for KeyReport {
             return writeln!(f, "  certificate  none: import one with the same id to use this key");
         };
         writeln!(f, "  certificate  {}, until {}", certificate.subject, certificate.not_after)?;
-        let name = quoted(&certificate.common_name);
-        let (uri, module) = (quoted(&self.uri), quoted(&self.module_path));
+        let name = yaml_quoted(&certificate.common_name);
+        let (uri, module) = (yaml_quoted(&self.uri), yaml_quoted(&self.module_path));
         write!(
             f,
             "\n  kubeconfig:\n\
@@ -217,9 +217,4 @@ impl fmt::Display for KeyReport {
              \x20   - command: navicert-signer-pkcs11\n      pathLib: [{module}]\n"
         )
     }
-}
-
-/// Quotes a YAML string: JSON strings are valid YAML.
-fn quoted(text: &str) -> String {
-    Value::from(text).to_string()
 }

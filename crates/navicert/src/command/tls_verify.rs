@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use navicert_go::base64::STANDARD;
 use navicert_tls::{ServerVerifier, TrustedRoots};
 use navicert_types::report::string_member;
 use rustls::crypto::aws_lc_rs;

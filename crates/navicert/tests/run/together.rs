@@ -1,6 +1,8 @@
 //! `navicert gateway`, and commands that join it.
 
-use navicert_testkit::{output_schema, tools, wait};
+use navicert_testkit::cli::output_schema;
+use navicert_testkit::cli::tools;
+use navicert_testkit::wait;
 use serde_json::json;
 
 use super::secrets::Other;

@@ -17,8 +17,9 @@ mod secrets;
 use std::fs;
 use std::path::PathBuf;
 
-use navicert_testkit::program::Running;
-use navicert_testkit::{Ca, HttpClient, Issuer, Program, output_schema, wait};
+use navicert_testkit::cli::output_schema;
+use navicert_testkit::cli::program::Running;
+use navicert_testkit::{Ca, HttpClient, Issuer, Program, wait};
 use navicert_types::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-use navicert_testkit::ca::Ca;
+use navicert_testkit::pki::ca::Ca;
 use proptest::prelude::*;
 
 use super::*;

@@ -81,7 +81,7 @@ impl Data {
             Data::User(_) => return subject_environment(Subject::User, &args.language),
             Data::Variables(variables) => variables,
         };
-        let mut builder = Environment::kubernetes(VERSION);
+        let mut builder = Environment::kubernetes_version(VERSION);
         if args.language.extended {
             builder = extended(builder);
         }
