@@ -23,7 +23,8 @@ pub use compile::{
 pub use extra_key::is_domain_prefixed_path;
 pub use load::{ConfigError, LoadedConfig, load, load_excluding_issuers};
 pub use navicert_config::{
-    API_VERSION, BaseProfile, IssuerSettings, NavicertConfigError, NavicertConfiguration, ReloadHealth,
+    API_VERSION, BaseProfile, IssuerSettings, NavicertConfigError, NavicertConfigErrorKind,
+    NavicertConfiguration, ReloadHealth,
 };
 pub use possible_values::PossibleValues;
 pub use reload::{

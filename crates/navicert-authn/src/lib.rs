@@ -31,6 +31,7 @@ pub mod metrics;
 mod model;
 mod profile;
 pub mod reloadable;
+pub mod report;
 pub mod revocation;
 pub mod suite;
 mod token_cache;

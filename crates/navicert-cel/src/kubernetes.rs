@@ -4,6 +4,7 @@
 pub mod batch;
 pub mod claims_json;
 pub mod render;
+pub mod report;
 
 use crate::check::{Environment, EnvironmentBuilder};
 use crate::functions::messages::USER_TYPE;

@@ -46,6 +46,8 @@ pub mod kubeconfig;
 #[cfg(feature = "exec")]
 pub mod kuberc;
 pub mod metrics;
+pub mod report;
+pub mod service_accounts;
 pub mod transport;
 pub mod whoami;
 

@@ -10,7 +10,8 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 /// The scope of a cached response, as the plugin declares it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum CacheKeyType {
     /// This image only.
     Image,
@@ -32,6 +33,15 @@ impl CacheKeyType {
             CacheKeyType::Image => "Image",
             CacheKeyType::Registry => "Registry",
             CacheKeyType::Global => "Global",
+        }
+    }
+
+    /// The images that a response with this scope applies to, in words.
+    pub fn scope(self) -> &'static str {
+        match self {
+            CacheKeyType::Image => "this image",
+            CacheKeyType::Registry => "its registry",
+            CacheKeyType::Global => "every image",
         }
     }
 

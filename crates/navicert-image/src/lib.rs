@@ -42,6 +42,7 @@ mod profile;
 pub mod provider;
 mod reference;
 pub mod reload;
+pub mod report;
 mod request;
 pub mod response;
 pub mod service_account;

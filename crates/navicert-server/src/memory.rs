@@ -14,9 +14,12 @@ pub struct MemoryLimit {
 }
 
 /// What limits the memory of this process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
 pub enum MemorySource {
     /// A control group, such as a container's.
+    #[serde(rename = "cgroup")]
     ControlGroup,
     /// The memory of the machine.
     Machine,

@@ -104,6 +104,52 @@ impl ServerSettings {
     }
 }
 
+/// Settings that take precedence over `servers` of the file, such as those of a command line.
+#[derive(Clone, Debug, Default)]
+pub struct ServerOverrides {
+    /// Address to listen on.
+    pub listen: Option<SocketAddr>,
+    /// Address for probes and metrics.
+    pub health_listen: Option<SocketAddr>,
+    /// TLS certificate file.
+    pub tls_cert_file: Option<PathBuf>,
+    /// TLS private key file.
+    pub tls_private_key_file: Option<PathBuf>,
+    /// Certificate authorities that client certificates are verified against.
+    pub client_ca_file: Option<PathBuf>,
+    /// Allowed names in client certificates; empty: those of the file.
+    pub client_allowed_names: Vec<String>,
+    /// File with the clients' bearer token.
+    pub bearer_token_file: Option<PathBuf>,
+    /// Destination of the audit log.
+    pub audit_log_path: Option<PathBuf>,
+    /// How long to keep serving after readiness fails.
+    pub shutdown_delay: Option<Duration>,
+    /// How long to wait for in-flight requests after that.
+    pub shutdown_grace: Option<Duration>,
+}
+
+impl ServerSettings {
+    /// The settings with these in place of the file's.
+    #[must_use]
+    pub fn with_overrides(self, overrides: ServerOverrides) -> Self {
+        let names = overrides.client_allowed_names;
+        ServerSettings {
+            listen: overrides.listen.or(self.listen),
+            health_listen: overrides.health_listen.or(self.health_listen),
+            tls_cert_file: overrides.tls_cert_file.or(self.tls_cert_file),
+            tls_private_key_file: overrides.tls_private_key_file.or(self.tls_private_key_file),
+            client_ca_file: overrides.client_ca_file.or(self.client_ca_file),
+            client_allowed_names: if names.is_empty() { self.client_allowed_names } else { names },
+            bearer_token_file: overrides.bearer_token_file.or(self.bearer_token_file),
+            audit_log_path: overrides.audit_log_path.or(self.audit_log_path),
+            shutdown_delay: overrides.shutdown_delay.or(self.shutdown_delay),
+            shutdown_grace: overrides.shutdown_grace.or(self.shutdown_grace),
+            ..self
+        }
+    }
+}
+
 impl LimitSettings {
     /// Applies the configured limits to a server's defaults.
     pub fn apply_to(&self, default: ServerLimits) -> ServerLimits {
@@ -214,5 +260,35 @@ pub fn parse_listen_address(text: &str) -> Result<SocketAddr, &'static str> {
     match text.strip_prefix(':') {
         Some(port) => port.parse().map(|port| SocketAddr::from(([0u16; 8], port))).map_err(|_| expected),
         None => text.parse().map_err(|_| expected),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overrides_take_precedence_and_leave_the_rest() {
+        let of_file = ServerSettings {
+            tls_cert_file: Some("file.crt".into()),
+            client_allowed_names: vec!["a".to_owned()],
+            shutdown_grace: Some(Duration::from_secs(1)),
+            audit_log_path: Some("audit.log".into()),
+            ..ServerSettings::default()
+        };
+        let same = of_file.clone().with_overrides(ServerOverrides::default());
+        assert_eq!(same.tls_cert_file, of_file.tls_cert_file);
+        assert_eq!(same.client_allowed_names, ["a"]);
+        let overridden = of_file.with_overrides(ServerOverrides {
+            tls_cert_file: Some("flag.crt".into()),
+            client_allowed_names: vec!["b".to_owned()],
+            shutdown_delay: Some(Duration::from_secs(2)),
+            ..ServerOverrides::default()
+        });
+        assert_eq!(overridden.tls_cert_file.as_deref(), Some(Path::new("flag.crt")));
+        assert_eq!(overridden.client_allowed_names, ["b"]);
+        assert_eq!(overridden.audit_log_path.as_deref(), Some(Path::new("audit.log")));
+        let shutdown = overridden.shutdown();
+        assert_eq!((shutdown.delay, shutdown.grace), (Duration::from_secs(2), Duration::from_secs(1)));
     }
 }

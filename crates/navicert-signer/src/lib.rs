@@ -33,6 +33,7 @@ pub mod pkcs11;
 pub mod program;
 pub mod public_key;
 pub mod remote;
+pub mod report;
 pub mod scheme;
 pub mod software;
 pub mod tls;

@@ -34,6 +34,28 @@ pub enum Scheme {
     Ed25519,
 }
 
+/// A scheme is serialized as its IANA name.
+impl serde::Serialize for Scheme {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Scheme {
+    fn schema_name() -> Cow<'static, str> {
+        "Scheme".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "A TLS signature scheme, named as in the IANA registry.",
+            "type": "string",
+            "enum": Scheme::ALL.map(Scheme::name),
+        })
+    }
+}
+
 /// A hash function of a scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hash {
@@ -46,16 +68,21 @@ pub enum Hash {
 }
 
 /// The algorithm of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub enum KeyAlgorithm {
     /// RSA from 2048 bits, the minimum that rustls and signature verification accept.
+    #[serde(rename = "RSA")]
     Rsa,
     /// The curve P-256.
+    #[serde(rename = "EC P-256")]
     P256,
     /// The curve P-384.
+    #[serde(rename = "EC P-384")]
     P384,
     /// The curve P-521.
+    #[serde(rename = "EC P-521")]
     P521,
     /// Ed25519.
     Ed25519,

@@ -33,6 +33,7 @@ pub mod image_provider_config;
 pub mod kubeconfig;
 pub mod proxy;
 pub mod redact;
+pub mod report;
 mod secret;
 pub mod time;
 pub mod token_review;

@@ -15,6 +15,8 @@ mod args;
 mod command;
 mod env;
 mod exit;
+#[cfg(test)]
+mod json_schemas;
 mod output;
 
 use std::io::{self, Write as _};
@@ -24,7 +26,7 @@ use std::process::ExitCode;
 use crate::args::{Cli, Verb};
 use crate::env::Environment;
 use crate::exit::Exit;
-use crate::output::{Failure, Format, Output, config_report, error_object};
+use crate::output::{Failure, Format, Output, config_report, error_report};
 
 fn main() -> ExitCode {
     redact_panic_messages();
@@ -99,7 +101,7 @@ fn usage(error: &clap::Error) -> ExitCode {
 }
 
 fn print_error_object(exit: Exit, message: &str) {
-    let _ = Output::new(Format::Json).json(&error_object(exit, &[message.to_owned()]));
+    let _ = Output::new(Format::Json).json(&error_report(exit, &[message.to_owned()]));
 }
 
 /// Prints only the location of a panic: its message may quote a secret.

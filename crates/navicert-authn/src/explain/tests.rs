@@ -4,6 +4,7 @@ use navicert_types::Timestamp;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::report::OutcomeReport;
 use crate::{AuthnProfile, batch};
 
 fn explained(request: &Value, profile: &AuthnProfile) -> Explanation {
@@ -102,7 +103,7 @@ fn every_recorded_token_has_one_failing_step_and_the_same_outcome() {
         request["jwks"] = key_sets[vector.input["jwks_ref"].as_str().unwrap()].clone();
         for profile in [AuthnProfile::KUBE, AuthnProfile::HARDENED] {
             let explanation = explained(&request, &profile);
-            let answer = batch::outcome_json(&explanation.outcome);
+            let answer = serde_json::to_value(OutcomeReport::from(&explanation.outcome)).unwrap();
             assert_eq!(answer, batch::eval(&request, &profile), "{}", vector.id);
             let word = |finding: &StepFinding| match finding.verdict {
                 StepOutcome::Pass => 'p',

@@ -206,13 +206,17 @@ pub enum Purpose {
 
 /// Rejection reasons, a closed set used as a metric label.
 // S197
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the names are the labels of the metric")]
 #[non_exhaustive]
 pub enum RefusalClass {
     NotReady,
     Malformed,
+    #[serde(rename = "alg")]
     Algorithm,
+    #[serde(rename = "kid_unknown")]
     UnknownKey,
     Signature,
     Expired,

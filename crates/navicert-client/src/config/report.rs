@@ -1,7 +1,7 @@
 //! Everything that is known after resolving, whether or not a client can be built.
 
 use super::Config;
-use super::error::{ConfigError, ConfigErrors};
+use super::error::{ConfigError, ConfigErrorStage, ConfigErrors};
 use super::warning::ConfigWarning;
 #[cfg(feature = "exec")]
 use crate::exec::Plugin;
@@ -43,6 +43,11 @@ impl ConfigReport {
     /// Whether a client can be built.
     pub fn is_usable(&self) -> bool {
         self.errors.is_empty()
+    }
+
+    /// Whether kubectl's validation accepts the context.
+    pub fn is_valid(&self) -> bool {
+        !self.errors.iter().any(|error| error.stage() <= ConfigErrorStage::Validate)
     }
 
     /// Whether the pod's service account is used rather than a kubeconfig.

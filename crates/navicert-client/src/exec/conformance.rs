@@ -65,9 +65,10 @@ impl fmt::Display for ConformanceCase {
 macro_rules! rules {
     ($($rule:ident = $name:literal $requirement:literal,)*) => {
         /// A rule for exec plugins.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[non_exhaustive]
-        pub enum PluginRule { $(#[doc = $requirement] $rule,)* }
+        pub enum PluginRule { $(#[doc = $requirement] #[serde(rename = $name)] $rule,)* }
 
         impl PluginRule {
             /// Every rule.

@@ -14,6 +14,7 @@
 
 mod authenticator;
 pub mod author;
+pub mod batch;
 pub mod conformance;
 mod error;
 mod install_help;

@@ -2,6 +2,8 @@
 //! for secrets, and finding programs: the workspace's own, and the tools of others.
 
 pub mod canary;
+pub mod json_schema;
+pub mod output_schema;
 pub mod process;
 pub mod program;
 pub mod sibling;

@@ -6,6 +6,7 @@ use tempfile::TempDir;
 
 use super::command::{Command, Stdin};
 use super::filter::{Filters, literal};
+use crate::cli::output_schema;
 use crate::cli::program::{Outcome, Program};
 use crate::platform;
 
@@ -175,7 +176,11 @@ impl TestContext {
         let program =
             variables.fold(program.stdin(stdin), |program, (name, value)| program.variable(name, value));
         let program = if merged { program.merged() } else { program };
-        program.run().map_err(|error| format!("cannot run {}: {error}", command.program))
+        let outcome = program.run().map_err(|error| format!("cannot run {}: {error}", command.program))?;
+        if command.program == "navicert" && !merged {
+            output_schema::check(&command.arguments, &outcome.stdout)?;
+        }
+        Ok(outcome)
     }
 
     fn environment(&self) -> Vec<(&'static str, String)> {

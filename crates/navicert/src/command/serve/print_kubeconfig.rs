@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::PathBuf;
 
+use navicert_server::startup::ServerParts;
 use navicert_types::decode::Base64;
 use navicert_types::tree::yaml_quoted;
 
-use super::shared::ServerParts;
 use super::usage_error;
 use crate::args::serve::KubeconfigArgs;
 use crate::exit::Exit;

@@ -1,59 +1,67 @@
-//! `navicert kubeconfig view --jsonl`: one input line, one result line (docs/kubeconfig.md).
+//! One line of `kubeconfig view --jsonl` and its result (docs/kubeconfig.md).
 //!
 //! The files of a line are read from memory; results show their directory as `$DIR`.
 
 use std::collections::BTreeMap;
-use std::io::{self, BufRead};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use navicert_client::config::{ConfigErrorStage, ConfigReport};
-use navicert_client::kubeconfig::{KubeconfigSources, MemoryFileSystem, Overrides};
-use navicert_client::{ConfigError, ConfigOptions};
 use navicert_plugin::Environment;
 use navicert_types::error_chain;
+use navicert_types::kubeconfig::Kubeconfig;
 use navicert_types::tree::Node;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
 
-use super::view;
-use crate::args::Profile;
-use crate::exit::Exit;
-use crate::output::{Failure, Output};
+use super::{KubeconfigSources, MemoryFileSystem, Overrides};
+use crate::config::{ConfigError, ConfigErrorStage, ConfigOptions, ConfigReport};
 
 /// Directory of the files in memory: absolute, so that relative paths resolve.
 const ROOT: &str = "/$DIR";
 
-/// Prints one result for every line of standard input.
-pub(super) fn run(profile: Option<Profile>, output: &mut Output) -> Result<Exit, Failure> {
-    let profile = profile.unwrap_or(Profile::Kube);
-    for line in io::stdin().lock().split(b'\n') {
-        let line =
-            line.map_err(|error| Failure::bad_input(format!("failed to read standard input: {error}")))?;
-        if line.trim_ascii().is_empty() {
-            continue;
-        }
-        output.line(&process_line(&line, profile))?;
-    }
-    Ok(Exit::Done)
+/// What kubectl makes of the files of one line. Secrets are shown: the input line contains them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ViewReport {
+    /// Whether the files can be loaded.
+    pub loads: bool,
+    /// Whether the selected context is valid.
+    pub valid: bool,
+    /// Why the files cannot be loaded or the context is not valid.
+    pub errors: Vec<String>,
+    /// The merged kubeconfig, if the files can be loaded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub merged: Option<Value>,
+    /// The merged kubeconfig with its secrets redacted, if the files can be loaded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub redacted: Option<Value>,
+    /// The merged kubeconfig with absolute paths, if they differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resolved: Option<Value>,
+    /// The client that kubectl would create, if the context is valid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client: Option<ViewedClient>,
 }
 
-fn process_line(line: &[u8], profile: Profile) -> Value {
-    let request: Value = match serde_json::from_slice(line) {
-        Ok(request) => request,
-        // serde_json's message may quote the line, which may hold secrets.
-        Err(error) => {
-            return json!({"id": null, "fault": format!("invalid JSON at column {}", error.column())});
-        }
-    };
-    let id = request.get("id").cloned().unwrap_or_default();
-    let mut response = match BatchLine::read(&request) {
-        Ok(line) => line.evaluate(profile),
-        Err(fault) => json!({ "fault": fault }),
-    };
-    if let Some(members) = response.as_object_mut() {
-        members.insert("id".to_owned(), id);
-    }
-    response
+/// The client that kubectl would create.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ViewedClient {
+    /// The server URL.
+    pub server: Option<String>,
+    /// The kinds of credential that it would send.
+    pub auth: Vec<&'static str>,
+    /// Why it cannot be created.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub build_error: Option<String>,
+}
+
+/// Evaluates one line: `{"files", "kubeconfig", "context", "overrides"}`. `redact` returns the tree to show of a kubeconfig.
+///
+/// # Errors
+/// The line is not an input of this kind.
+pub fn view_line(request: &Value, redact: impl FnOnce(&Kubeconfig) -> Node) -> Result<ViewReport, String> {
+    Ok(BatchLine::read(request)?.evaluate(redact))
 }
 
 struct BatchLine {
@@ -79,45 +87,39 @@ impl BatchLine {
         Ok(BatchLine { files, sources, overrides })
     }
 
-    fn evaluate(self, profile: Profile) -> Value {
+    fn evaluate(self, redact: impl FnOnce(&Kubeconfig) -> Node) -> ViewReport {
         let options = ConfigOptions::new(Environment::empty(), ROOT)
             .sources(self.sources)
             .overrides(self.overrides)
             .files(Arc::new(self.files));
         let merged = match options.load() {
             Ok(merged) => merged,
-            Err(errors) => return json!({"loads": false, "valid": false, "errors": texts(errors.iter())}),
+            Err(errors) => return ViewReport { errors: texts(errors.iter()), ..ViewReport::default() },
         };
         let (shown, resolved) = (merged.config.expose_tree(), merged.resolved().expose_tree());
-        let mut response = json!({
-            "loads": true,
-            "merged": to_json(&shown),
-            "redacted": to_json(&view::redacted(&merged.config, Some(profile))),
-        });
-        let Some(members) = response.as_object_mut() else { return response };
-        if resolved != shown {
-            members.insert("resolved".to_owned(), to_json(&resolved));
-        }
         let report = options.report(&merged);
         let at = |stage| texts(report.errors().iter().filter(|error| error.stage() == stage));
         let errors = at(ConfigErrorStage::Validate);
-        if errors.is_empty() {
-            let build_errors = at(ConfigErrorStage::Build);
-            members.insert("client".to_owned(), client(&report, &build_errors));
+        ViewReport {
+            loads: true,
+            valid: errors.is_empty(),
+            merged: Some(to_json(&shown)),
+            redacted: Some(to_json(&redact(&merged.config))),
+            resolved: (resolved != shown).then(|| to_json(&resolved)),
+            client: errors.is_empty().then(|| ViewedClient::new(&report, &at(ConfigErrorStage::Build))),
+            errors,
         }
-        members.insert("valid".to_owned(), json!(errors.is_empty()));
-        members.insert("errors".to_owned(), json!(errors));
-        response
     }
 }
 
-/// The client that kubectl would create, or why it could not.
-fn client(report: &ConfigReport, build_errors: &[String]) -> Value {
-    let mut client = json!({"server": report.server(), "auth": report.credential_kinds()});
-    if let (false, Some(members)) = (build_errors.is_empty(), client.as_object_mut()) {
-        members.insert("build_error".to_owned(), json!(build_errors.join(", ")));
+impl ViewedClient {
+    fn new(report: &ConfigReport, build_errors: &[String]) -> Self {
+        ViewedClient {
+            server: report.server(),
+            auth: report.credential_kinds(),
+            build_error: (!build_errors.is_empty()).then(|| build_errors.join(", ")),
+        }
     }
-    client
 }
 
 /// Reads overrides by flag name.
