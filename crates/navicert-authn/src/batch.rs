@@ -12,7 +12,8 @@ use crate::authenticator::Authenticators;
 use crate::config::{
     CompiledIssuer, ConfigError, LoadedConfig, NavicertConfiguration, load_excluding_issuers,
 };
-use crate::jwks::{KeySet, KeySource, KeysUnavailable, StaticKeys};
+pub use crate::given_keys::{key_set, static_keys};
+use crate::jwks::KeySource;
 use crate::model::AuthnRequest;
 use crate::profile::AuthnProfile;
 use crate::report::{ConfigCheckResult, OutcomeReport};
@@ -101,25 +102,6 @@ pub fn authenticators<'s>(
         Arc::new(static_keys(jwks, &issuer.url, settings.profile))
     };
     Ok(Authenticators::new(compiled, keys))
-}
-
-/// The response body of an issuer's key endpoint, as given in a line.
-pub fn key_set(jwks: &Value, issuer: &str) -> Option<String> {
-    match jwks {
-        Value::String(raw) => Some(raw.clone()),
-        Value::Object(members) if members.contains_key("keys") => Some(jwks.to_string()),
-        Value::Object(members) => members.get(issuer).map(ToString::to_string),
-        _ => None,
-    }
-}
-
-/// The keys of an issuer, as given in a line.
-pub fn static_keys(jwks: &Value, issuer: &str, profile: &AuthnProfile) -> StaticKeys {
-    let body = key_set(jwks, issuer).unwrap_or_else(|| "{}".to_owned());
-    match KeySet::parse(body.as_bytes(), profile) {
-        Ok(keys) => StaticKeys::new(keys),
-        Err(error) => StaticKeys::unavailable(KeysUnavailable::Failed(error.to_string())),
-    }
 }
 
 #[cfg(test)]

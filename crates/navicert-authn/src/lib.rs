@@ -23,6 +23,7 @@ mod deadlines;
 mod decision;
 mod decision_flights;
 pub mod explain;
+mod given_keys;
 mod issuers;
 pub mod jwks;
 pub mod jwt;

@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::limits::ServerLimits;
+
 /// How much memory this process may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLimit {
@@ -11,6 +13,15 @@ pub struct MemoryLimit {
     pub bytes: u64,
     /// What sets it.
     pub source: MemorySource,
+}
+
+/// The limits of a server, and the memory they were derived from.
+#[derive(Clone, Copy, Debug)]
+pub struct EffectiveLimits {
+    /// The limits.
+    pub limits: ServerLimits,
+    /// The memory, if it is known.
+    pub memory: Option<MemoryLimit>,
 }
 
 /// What limits the memory of this process.

@@ -11,9 +11,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::confinement::ConfinementPlan;
-use crate::memory::MemorySource;
+use crate::memory::{EffectiveLimits, MemorySource};
 use crate::request_info::{RequestInfo, RequestInfoError};
-use crate::startup::EffectiveLimits;
 
 /// The result of `serve --check`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -23,7 +23,7 @@ use crate::audit::{AuditLog, AuditTarget};
 use crate::confinement::{ConfinedFiles, ConfinementPlan};
 use crate::health::{ConfigurationCheck, Health, IssuersCheck};
 use crate::limits::ServerLimits;
-use crate::memory::{self, MemoryLimit};
+use crate::memory::{self, EffectiveLimits};
 use crate::metrics::Registry;
 use crate::proxy::upstream_access::UpstreamAccess;
 use crate::reload::Reloadable;
@@ -91,15 +91,6 @@ pub struct ServerSpec<H> {
     pub upstream_access: Option<Arc<UpstreamAccess>>,
     /// What the process is confined to before a second thread exists.
     pub confinement: ConfinementPlan,
-}
-
-/// The limits of a server, and the memory they were derived from.
-#[derive(Clone, Copy, Debug)]
-pub struct EffectiveLimits {
-    /// The limits.
-    pub limits: ServerLimits,
-    /// The memory, if it is known.
-    pub memory: Option<MemoryLimit>,
 }
 
 impl ServerParts {

@@ -14,7 +14,6 @@
 
 mod authenticator;
 pub mod author;
-pub mod batch;
 pub mod conformance;
 mod error;
 mod install_help;

@@ -9,7 +9,6 @@
 //! [`ConfigOptions`](crate::ConfigOptions) calls every step. Values are immutable: two contexts that share a user never affect each other.
 // C166
 
-pub mod batch;
 mod file_system;
 mod load;
 mod locate;

@@ -6,6 +6,9 @@ mod conformance;
 mod context;
 #[cfg(feature = "doctor")]
 mod doctor;
+#[cfg(feature = "exec")]
+pub mod exec_batch;
+pub mod kubeconfig_batch;
 mod whoami;
 
 #[cfg(feature = "exec")]

@@ -11,12 +11,13 @@ use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 
-use super::{EffectiveLimits, ServerParts, ServerSpec};
+use super::{ServerParts, ServerSpec};
 use crate::audit::AuditLog;
 use crate::background_tasks::BackgroundTasks;
 use crate::confinement::{ConfinementError, ConfinementPlan};
 use crate::descriptors;
 use crate::listener::{Handler, Security};
+use crate::memory::EffectiveLimits;
 use crate::metrics::ListenerMetrics;
 use crate::proxy::upstream_access::AccessCheckTask;
 use crate::reload::ReloadTask;

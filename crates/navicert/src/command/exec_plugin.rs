@@ -3,7 +3,7 @@
 mod check;
 mod terminal;
 
-use navicert_client::exec::batch;
+use navicert_client::report::exec_batch as batch;
 
 use super::batch::process_lines;
 use crate::args::exec_plugin::ExecPluginVerb;

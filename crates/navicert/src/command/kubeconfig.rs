@@ -6,7 +6,7 @@ mod view;
 use std::path::Path;
 
 use navicert_client::kubeconfig::Overrides;
-use navicert_client::kubeconfig::batch::view_line;
+use navicert_client::report::kubeconfig_batch::view_line;
 use navicert_types::kubeconfig::Kubeconfig;
 
 use super::batch::process_lines;

@@ -13,8 +13,8 @@ use navicert_types::tree::Node;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{KubeconfigSources, MemoryFileSystem, Overrides};
 use crate::config::{ConfigError, ConfigErrorStage, ConfigOptions, ConfigReport};
+use crate::kubeconfig::{KubeconfigSources, MemoryFileSystem, Overrides};
 
 /// Directory of the files in memory: absolute, so that relative paths resolve.
 const ROOT: &str = "/$DIR";

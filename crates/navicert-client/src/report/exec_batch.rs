@@ -13,9 +13,9 @@ use navicert_types::tree::{Syntax, parse};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::interactive::{self, StdinUse, Terminal};
-use super::{ExecError, response};
 use crate::config::{ConfigErrorStage, ConfigOptions};
+use crate::exec::interactive::{self, StdinUse, Terminal};
+use crate::exec::{ExecError, response};
 use crate::kubeconfig::{KubeconfigSources, MemoryFileSystem};
 
 /// Directory of the line's kubeconfig in the in-memory file system.
