@@ -45,7 +45,7 @@ pub enum JsonError {
     /// The byte at this offset is not what JSON needs here.
     #[error("invalid JSON at byte {0}")]
     Syntax(usize),
-    /// More than [`MAX_DEPTH`] containers in each other.
+    /// More than 10,000 containers in each other.
     #[error("JSON nested too deeply")]
     TooDeep,
 }

@@ -19,7 +19,7 @@
 //! Without the default feature `pkcs11`, the crate opens no token itself and does not depend on `cryptoki`; the protocol of external
 //! signers ([`remote`]) and TLS remain.
 //!
-//! This crate does no HTTP. It starts programs through `navicert-plugin`, wraps PINs in [`Secret`](navicert_types::Secret), and
+//! This crate does no HTTP. It starts programs through `navicert-plugin`, wraps PINs in [`Secret`], and
 //! is the only crate that loads a shared library.
 // C843
 

@@ -23,7 +23,7 @@ pub enum MissingToken {
     /// It is answered with 401.
     #[default]
     Reject,
-    /// It is passed on without an [`AuthenticatedUser`](crate::AuthenticatedUser).
+    /// It is passed on without an [`AuthenticatedUser`].
     Anonymous,
 }
 

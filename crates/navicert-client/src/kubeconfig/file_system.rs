@@ -17,7 +17,7 @@ pub trait FileSystem {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
 }
 
-/// The file system of the operating system. Files larger than [`MAX_FILE_BYTES`] are not read.
+/// The file system of the operating system. Files larger than 16 MiB are not read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OsFileSystem;
 

@@ -33,7 +33,7 @@ impl KubeconfigSources {
         })
     }
 
-    /// A list of files without empty and duplicate names. [`load`](super::load()) handles missing files.
+    /// A list of files without empty and duplicate names. Loading them handles missing files.
     // C121
     pub fn list(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let mut kept: Vec<PathBuf> = Vec::new();
