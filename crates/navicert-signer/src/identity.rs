@@ -13,6 +13,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::error::SignError;
 use crate::key::Key;
+#[cfg(feature = "pkcs11")]
 use crate::pkcs11::KeyBuilder;
 use crate::public_key::{PublicKey, PublicKeyError};
 use crate::scheme::{Input, Scheme};
@@ -75,6 +76,7 @@ impl SigningIdentity {
     ///
     /// # Errors
     /// [`SignError`], as for [`KeyBuilder::open`].
+    #[cfg(feature = "pkcs11")]
     pub fn from_pkcs11(uri: &str) -> Result<Self, SignError> {
         KeyBuilder::new(uri).open()
     }
