@@ -1,6 +1,6 @@
 # The commands a newcomer needs. `make demo` shows what navicert does; `make test` is what has to pass.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast release install uninstall dist test-dist test-reproducible image test-image deb rpm test-packages test-release check-release test-quickstarts test-recipes test-monitoring test-chart deploy-example test-workflows dependencies book bench soak clients fuzz fresh
+.PHONY: help demo test test-fast release install uninstall dist test-dist test-reproducible image test-image deb rpm test-packages test-release check-release check-crates package features semver test-quickstarts test-recipes test-monitoring test-chart deploy-example test-workflows dependencies book bench soak clients fuzz fresh
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,6 +78,20 @@ check-release: ## whether VERSION can be released: manifests, chart, docs, chang
 	@scripts/release $(VERSION) --check
 	@mkdir -p target/dist && scripts/release $(VERSION) --notes >target/dist/NOTES.md
 
+check-crates: package features semver ## whether the crates can be published: the three targets below
+
+package: ## every published crate packaged as `cargo publish` would and built from its package; files and sizes
+	@scripts/require package
+	@scripts/package-crates
+
+features: ## every combination of features of every published crate compiled
+	@scripts/require features
+	@scripts/check-features
+
+semver: ## public APIs compared with the last release (BASE=REVISION: with another revision): whether the version is high enough
+	@scripts/require semver
+	@BASE='$(BASE)' scripts/check-semver
+
 test-monitoring: ## Prometheus accepts alerts and dashboard, and each alert fires when it should
 	@scripts/require test-monitoring
 	@scripts/check-monitoring
@@ -116,7 +130,7 @@ soak: ## the long forms of faults, floods and leak counts; `make test` runs thei
 	NAVICERT_SOAK=50 cargo test --release --locked --package navicert-client --test soak -- --nocapture
 	cargo test --release --locked --package navicert-client --lib -- --ignored config::
 	NAVICERT_SOAK=100 cargo test --release --locked --package navicert --test serve -- load:: floods:: --nocapture --test-threads=1
-	NAVICERT_SOAK=100 cargo test --release --locked --package navicert --test serve_proxy -- faults:: floods:: --nocapture --test-threads=1
+	NAVICERT_SOAK=100 cargo test --release --locked --package navicert --test serve_proxy -- faults:: floods:: memory:: victims:: --nocapture --test-threads=1
 
 clients: ## what kubectl, Python, Node, kube-rs and navicert do when credentials expire, are revoked or rotate
 	@scripts/require clients

@@ -9,7 +9,7 @@ use std::fs;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use crate::race::Fault;
+use crate::fault::Fault;
 
 /// Every thread that was moved and where it may run otherwise; dropping it moves them back.
 pub(crate) struct OneProcessor {

@@ -21,7 +21,7 @@ use navicert_authn::jwks::{
 };
 use navicert_authn::metrics::AuthnMetrics;
 use navicert_authn::{Authenticators, AuthnOutcome, AuthnProfile, AuthnRequest};
-use navicert_testkit::vectors;
+use navicert_testkit::k8s::vectors;
 use navicert_types::clock::Timestamp;
 use navicert_types::{Clock, SystemClock};
 use serde_json::Value;

@@ -20,8 +20,7 @@ use navicert_client::metrics::{CallStatus, Metrics, NoopRecorder, Recorder};
 use navicert_client::transport::{Body, Transport, TransportSettings, Trust, attach_cached};
 use navicert_client::{Client, ClientContext, Config, ConfigOptions};
 use navicert_plugin::Environment;
-use navicert_testkit::Ca;
-use serde_json::json;
+use navicert_testkit::{Ca, Kubeconfig};
 
 pub(crate) use kubeconfig::text as a_thousand_contexts;
 
@@ -103,14 +102,7 @@ impl Setup {
 
 /// A configuration whose user has this exec plugin, with an empty environment.
 pub(crate) fn plugin_config(plugin: &Path, server: &str) -> Result<Config, Fault> {
-    let kubeconfig = json!({
-        "clusters": [{"name": "bench", "cluster": {"server": server}}],
-        "users": [{"name": "ann", "user": {"exec": {
-            "command": plugin, "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never",
-        }}}],
-        "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "ann"}}],
-        "current-context": "bench",
-    });
+    let kubeconfig = Kubeconfig::new(server).exec(plugin);
     let files = MemoryFileSystem::new("/", [(PathBuf::from("config"), kubeconfig.to_string().into_bytes())]);
     let options = ConfigOptions::new(Environment::empty(), "/").files(Arc::new(files));
     Ok(options.kubeconfig("config").resolve()?)

@@ -9,10 +9,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use navicert_testkit::program::Running;
-use navicert_testkit::{Ca, Program, wait};
+use navicert_testkit::cli::program::Running;
+use navicert_testkit::{Ca, Kubeconfig, Program, wait};
 use navicert_types::kubeconfig;
-use serde_json::json;
 
 use crate::needs::{self, Need};
 use crate::race::{BothSides, Contest, Contestant, Fault, Meter, Race, Shared, Unit};
@@ -76,15 +75,10 @@ impl Setup {
         let folder = tempfile::tempdir()?;
         let identity = ca.client("ann").issue();
         let files = identity.write_to(folder.path(), "ann");
-        fs::write(folder.path().join("ca.crt"), ca.pem())?;
-        let config = json!({
-            "apiVersion": "v1", "kind": "Config", "current-context": "c",
-            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-            "clusters": [{"name": "c", "cluster": {"server": upstream.url(), "certificate-authority": "ca.crt"}}],
-            "users": [{"name": "u", "user": {"client-certificate": files.certificate, "client-key": files.key}}],
-        });
-        let path = folder.path().join("config");
-        fs::write(&path, config.to_string())?;
+        let path = Kubeconfig::new(upstream.url())
+            .ca(&ca)
+            .certificate(files.certificate, files.key)
+            .write(folder.path().join("config"));
         let (kubectl, navicert) = (needs::installed("kubectl")?, needs::built("navicert")?);
 
         let gateway = program(&navicert, &path, folder.path()).arguments(["gateway"]).start_running()?;

@@ -9,6 +9,7 @@ mod allocations;
 mod authn;
 mod cel;
 mod client;
+mod fault;
 mod gateway;
 mod image;
 mod needs;

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::race::Fault;
+use crate::fault::Fault;
 
 const LIST: &str = include_str!("../needs.list");
 

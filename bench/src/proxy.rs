@@ -12,8 +12,8 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
-use navicert_testkit::program::Running;
-use navicert_testkit::{Ca, Issuer, Program, wait};
+use navicert_testkit::cli::program::Running;
+use navicert_testkit::{Ca, Issuer, Kubeconfig, Program, wait};
 use navicert_types::{Clock, SystemClock};
 use serde_json::json;
 
@@ -178,13 +178,8 @@ impl Front {
         });
         fs::write(path("authentication.yaml"), config.to_string())?;
         fs::write(path("navicert.yaml"), format!("{SETTINGS}{settings}"))?;
-        let kubeconfig = json!({
-            "apiVersion": "v1", "kind": "Config", "current-context": "c",
-            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-            "clusters": [{"name": "c", "cluster": {"server": upstream, "certificate-authority": path("ca.crt")}}],
-            "users": [{"name": "u", "user": {"client-certificate": own.certificate, "client-key": own.key}}],
-        });
-        fs::write(path("proxy.kubeconfig"), kubeconfig.to_string())?;
+        let kubeconfig = Kubeconfig::new(upstream).ca_file(path("ca.crt"));
+        kubeconfig.certificate(own.certificate, own.key).write(path("proxy.kubeconfig"));
         let program = Program::new(needs::built("navicert")?)
             .arguments(["serve", "proxy", "--authentication-config", "authentication.yaml"])
             .arguments(["--navicert-config", "navicert.yaml", "--kubeconfig", "proxy.kubeconfig"])

@@ -15,8 +15,7 @@ use crate::allocations;
 use crate::needs::Need;
 use crate::statistics::{Round, Summary, median};
 
-/// Why a race could not be run.
-pub(crate) type Fault = Box<dyn std::error::Error>;
+pub(crate) use crate::fault::Fault;
 
 /// One side: does the work once.
 pub(crate) type Contestant = Box<dyn FnMut() -> Result<(), Fault>>;

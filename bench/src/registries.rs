@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use navicert_testkit::Ca;
-use navicert_testkit::cloud::Amazon;
+use navicert_testkit::services::cloud::Amazon;
 use tempfile::TempDir;
 
 use crate::needs::{self, Need};

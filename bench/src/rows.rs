@@ -13,7 +13,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use navicert_testkit::vectors;
+use navicert_testkit::k8s::vectors;
 use navicert_types::{Clock, SystemClock};
 use rustix::time::{ClockId, clock_gettime};
 

@@ -27,7 +27,7 @@ use navicert_server::listener::{self, Security, Socket};
 use navicert_server::metrics::ListenerMetrics;
 use navicert_server::serving::BoundListener;
 use navicert_server::webhook::{Webhook, WebhookSettings};
-use navicert_testkit::bare_server::BareServer;
+use navicert_testkit::net::bare_server::BareServer;
 use navicert_testkit::{Algorithm, Program, SigningKey, wait};
 use navicert_types::{Clock, SystemClock};
 use serde_json::json;

@@ -4,7 +4,7 @@ use crate::report::Report;
 use crate::suite::compare;
 use navicert_cel::kubernetes::{self, User};
 use navicert_cel::{Arena, Bindings, Claims, ValueRef};
-use navicert_testkit::vectors;
+use navicert_testkit::k8s::vectors;
 use serde_json::Value as Json;
 
 /// All rules.

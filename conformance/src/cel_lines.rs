@@ -3,7 +3,7 @@
 use crate::report::Report;
 use crate::skips;
 use navicert_cel::kubernetes::batch;
-use navicert_testkit::vectors;
+use navicert_testkit::k8s::vectors;
 use serde_json::Value as Json;
 
 /// All lines.

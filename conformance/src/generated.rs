@@ -3,7 +3,7 @@
 use crate::report::Report;
 use crate::suite::{compare, same_type};
 use navicert_cel::{Arena, Bindings, Environment, Reading, ValueRef};
-use navicert_testkit::vectors;
+use navicert_testkit::k8s::vectors;
 use serde_json::Value as Json;
 
 /// All generated expressions.
@@ -11,7 +11,8 @@ pub fn run() -> Report {
     let mut report = Report::default();
     let document = vectors::json("k8s/authn-1.37.json");
     let claims = document.get("claims").cloned().unwrap_or_default();
-    let environment = match Environment::kubernetes(37).variable("claims", "map(string, any)").build() {
+    let environment = match Environment::kubernetes_version(37).variable("claims", "map(string, any)").build()
+    {
         Ok(environment) => environment,
         Err(error) => {
             report.note("environment", Err(error.to_string()));

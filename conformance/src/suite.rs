@@ -47,7 +47,7 @@ pub const FILES: [&str; 30] = [
 ];
 
 static STANDARD: LazyLock<EnvironmentBuilder> = LazyLock::new(Environment::standard);
-static KUBERNETES: LazyLock<EnvironmentBuilder> = LazyLock::new(|| Environment::kubernetes(37));
+static KUBERNETES: LazyLock<EnvironmentBuilder> = LazyLock::new(|| Environment::kubernetes_version(37));
 
 /// Every test that needs no protobuf messages.
 ///

@@ -1,7 +1,6 @@
 //! Parses the values of the conformance suite, and compares them with navicert-cel's.
 
-use navicert_cel::instant::Timestamp;
-use navicert_cel::{Value, ValueMap, ValueRef};
+use navicert_cel::{Timestamp, Value, ValueMap, ValueRef};
 use serde_json::Value as Json;
 
 /// A value written as `{"int": "1"}`.

@@ -2,7 +2,8 @@
 
 use navicert_conformance::report::Report;
 use navicert_conformance::{authn, cel_lines, generated, suite};
-use navicert_testkit::{report, vectors};
+use navicert_testkit::k8s::vectors;
+use navicert_testkit::report;
 
 fn holds(suite: &str, outcome: &Report, at_least: usize) {
     assert!(outcome.failed.is_empty(), "{outcome}");

@@ -1,7 +1,8 @@
 //! Tells the binary which commit it was built from, for which target and with which features, for `navicert --version`,
 //! and links the unwinder into it.
 //!
-//! Reads git's files instead of running git: nothing has to be installed, and a source archive simply has no commit.
+//! Reads git's files instead of running git: nothing has to be installed, and a source archive simply has no commit. A package has
+//! the file that cargo writes into it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +10,8 @@ use std::{env, fs};
 
 fn main() {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let commit = head_commit(&workspace).unwrap_or_else(|| "unknown commit".to_owned());
+    let commit =
+        packaged_commit().or_else(|| head_commit(&workspace)).unwrap_or_else(|| "unknown commit".to_owned());
     let short: String = commit.chars().take(if commit.contains(' ') { 40 } else { 12 }).collect();
     println!("cargo::rustc-env=NAVICERT_COMMIT={short}");
     println!("cargo::rustc-env=NAVICERT_TARGET={}", variable("TARGET"));
@@ -44,6 +46,15 @@ fn features() -> String {
 #[expect(clippy::disallowed_methods, reason = "a build script's arguments are environment variables")]
 fn variable(name: &str) -> String {
     env::var(name).unwrap_or_default()
+}
+
+/// The commit that this package was made from.
+fn packaged_commit() -> Option<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(".cargo_vcs_info.json");
+    // Not `read` in any case: cargo would run this script in every build because of a file that does not exist.
+    let file = path.exists().then(|| read(&path))??;
+    let (_, rest) = file.split_once("\"sha1\": \"")?;
+    rest.split('"').next().map(str::to_owned)
 }
 
 /// The commit that `HEAD` names, through a branch (loose or packed) and through a linked work tree.

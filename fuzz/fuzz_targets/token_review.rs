@@ -1,4 +1,4 @@
-//! TokenReview requests and responses: decoded messages round-trip, and nothing panics.
+//! TokenReview requests and responses: decoded requests round-trip, and nothing panics.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -11,11 +11,6 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!((request.version, &request.token), (again.version, &again.token));
         assert_eq!(request.audiences, again.audiences);
     }
-    if let Ok(response) = serde_json::from_slice::<TokenReviewResponse>(data) {
-        let written = serde_json::to_string(&response).expect("a response is JSON");
-        assert_eq!(
-            serde_json::from_str::<TokenReviewResponse>(&written).expect("encoded response decodes"),
-            response
-        );
-    }
+    // Responses are only read: the webhook writes its own.
+    let _ = serde_json::from_slice::<TokenReviewResponse>(data);
 });

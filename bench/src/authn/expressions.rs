@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use navicert_authn::AuthnProfile;
 use navicert_authn::jwks::{KeySet, StaticKeys};
-use navicert_testkit::jws::{Algorithm, SigningKey};
+use navicert_testkit::pki::jws::{Algorithm, SigningKey};
 use navicert_types::{Clock, SystemClock};
 use serde_json::{Value, json};
 

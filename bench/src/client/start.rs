@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::rc::Rc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use navicert_testkit::{Answer, ApiServer, Ca};
+use navicert_testkit::{Answer, ApiServer, Ca, Kubeconfig};
 use serde_json::json;
 
 use crate::needs::{self, Need};
@@ -94,14 +92,7 @@ impl Cluster {
         // Everybody may ask for the version, as in most clusters.
         api.answer("/version", Answer::json(&json!({"major": "1", "minor": "34", "gitVersion": "v1.34.0"})));
         let dir = tempfile::tempdir()?;
-        let (server, authority) = (api.url(), STANDARD.encode(ca.pem()));
-        let kubeconfig = json!({
-            "apiVersion": "v1", "kind": "Config", "current-context": "bench",
-            "clusters": [{"name": "bench", "cluster": {"server": server, "certificate-authority-data": authority}}],
-            "users": [{"name": "ann", "user": {"token": "a-token-of-some-length"}}],
-            "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "ann"}}],
-        });
-        fs::write(dir.path().join("config"), kubeconfig.to_string())?;
+        Kubeconfig::new(api.url()).ca(&ca).token("a-token-of-some-length").write(dir.path().join("config"));
         Ok(Cluster { _api: api, dir })
     }
 }

@@ -1,7 +1,7 @@
 //! What connections weigh on which a client has sent one request and nothing since.
 
 use navicert_testkit::Ca;
-use navicert_testkit::process::Process;
+use navicert_testkit::cli::process::Process;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::Front;

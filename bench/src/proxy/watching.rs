@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use navicert_testkit::process::Process;
+use navicert_testkit::cli::process::Process;
 use navicert_testkit::{ApiServer, Ca, Identity, Watch, wait};
 use navicert_types::{Clock, SystemClock};
 use rustls::pki_types::ServerName;

@@ -4,7 +4,7 @@
 
 use navicert_conformance::report::Report;
 use navicert_conformance::{authn, cel_lines, generated, suite};
-use navicert_testkit::vectors;
+use navicert_testkit::k8s::vectors;
 
 fn main() {
     if let Some(dir) = vectors::published_cel_suite() {

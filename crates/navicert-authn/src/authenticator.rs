@@ -32,7 +32,7 @@ pub struct Authenticators {
 
 /// One issuer's authenticator.
 #[derive(Debug)]
-pub(crate) struct Authenticator {
+pub(crate) struct IssuerAuthenticator {
     pub(crate) configuration: CompiledAuthenticator,
     pub(crate) keys: Arc<dyn KeySource>,
     algorithms: JwsAlgorithmSet,
@@ -53,7 +53,7 @@ pub(crate) struct FreshDecision {
 
 /// The result of one attempt with the keys and claims at hand.
 struct Attempt<'s, T> {
-    authenticator: &'s Arc<Authenticator>,
+    authenticator: &'s Arc<IssuerAuthenticator>,
     /// Version of the keys, read before any of them was tried.
     version: u64,
     /// The user, and what the caller reads from the verified claims.
@@ -117,7 +117,7 @@ impl Authenticators {
     }
 
     /// The authenticator of an issuer, by its exact URL.
-    pub(crate) fn find(&self, issuer: &str) -> Option<&Authenticator> {
+    pub(crate) fn find(&self, issuer: &str) -> Option<&IssuerAuthenticator> {
         self.issuers.find(issuer).map(|found| &**found)
     }
 
@@ -134,7 +134,7 @@ impl Authenticators {
                 .allowed_algorithms
                 .filter(|_| profile.has(Hardening::AlgorithmAllowlist));
             let algorithms = narrowed.unwrap_or(JwsAlgorithmSet::ALL);
-            Authenticator { configuration, keys, algorithms, distributed }
+            IssuerAuthenticator { configuration, keys, algorithms, distributed }
         });
         Authenticators {
             issuers: Issuers::new(authenticators),
@@ -329,7 +329,7 @@ impl Authenticators {
     // S123, S131
     fn verify_and_map<'p, T>(
         &self,
-        authenticator: &Authenticator,
+        authenticator: &IssuerAuthenticator,
         (token, payload, claims): (&RawToken<'_>, &'p TokenPart, UnverifiedClaims<'p>),
         request: &AuthnRequest<'_>,
         fetched: &'p [FetchedClaim],
@@ -368,12 +368,12 @@ impl Authenticators {
     }
 
     /// Every authenticator.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Authenticator>> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<IssuerAuthenticator>> {
         self.issuers.iter()
     }
 }
 
-impl Authenticator {
+impl IssuerAuthenticator {
     /// The source of the issuer's keys.
     pub(crate) fn keys(&self) -> &dyn KeySource {
         self.keys.as_ref()
@@ -404,7 +404,7 @@ impl Authenticator {
     }
 }
 
-impl VerifyToken for Authenticator {
+impl VerifyToken for IssuerAuthenticator {
     fn configuration(&self) -> &CompiledAuthenticator {
         &self.configuration
     }
@@ -428,7 +428,7 @@ fn is_fetched(fetched: &[FetchedClaim], claim_ref: &DistributedClaimRef) -> bool
     fetched.iter().any(|one| one.claim == claim_ref.claim())
 }
 
-fn rejected(authenticator: &Authenticator, refusal: Refusal) -> AuthnOutcome {
+fn rejected(authenticator: &IssuerAuthenticator, refusal: Refusal) -> AuthnOutcome {
     let authenticator = authenticator.configuration.path.clone();
     AuthnOutcome::Rejected(Box::new(Rejection { authenticator, refusal }))
 }

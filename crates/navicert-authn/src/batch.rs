@@ -4,16 +4,19 @@
 use std::sync::Arc;
 
 use navicert_types::Timestamp;
-use serde_json::{Value, json};
+use navicert_types::report::BatchResult;
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::authenticator::Authenticators;
 use crate::config::{
     CompiledIssuer, ConfigError, LoadedConfig, NavicertConfiguration, load_excluding_issuers,
 };
-use crate::jwks::{KeySet, KeySource, KeysUnavailable, StaticKeys};
+pub use crate::given_keys::{key_set, static_keys};
+use crate::jwks::KeySource;
 use crate::model::AuthnRequest;
-use crate::model::outcome::AuthnOutcome;
 use crate::profile::AuthnProfile;
+use crate::report::{ConfigCheckResult, OutcomeReport};
 
 /// The rules for every line of a batch.
 #[derive(Clone, Copy, Debug)]
@@ -37,46 +40,45 @@ impl BatchSettings<'_> {
     }
 }
 
-/// `{"config"}` in, `{"valid", "stage", "errors": [{"type", "field", "detail"}], "messages"}` out.
-pub fn check<'s>(line: &Value, settings: impl Into<BatchSettings<'s>>) -> Value {
-    let settings = settings.into();
-    let Some(text) = line.get("config").and_then(Value::as_str) else {
-        return json!({"fault": "`config` is missing or not a string"});
-    };
-    match settings.load(text) {
-        Ok(_) => json!({"valid": true, "errors": []}),
-        Err(ConfigError::Invalid { violations, .. }) => {
-            let errors = violations.iter().map(|violation| {
-                json!({
-                    "type": violation.kind.name(),
-                    "field": violation.path.to_string(),
-                    "detail": violation.detail,
-                })
-            });
-            json!({"valid": false, "stage": "validate", "errors": errors.collect::<Vec<_>>()})
-        }
-        Err(ConfigError::Decode(diagnostics)) => {
-            let messages: Vec<String> = diagnostics.iter().map(ToString::to_string).collect();
-            json!({"valid": false, "stage": "decode", "errors": [], "messages": messages})
-        }
-        Err(error @ ConfigError::Empty) => {
-            json!({"valid": false, "stage": "decode", "errors": [], "messages": [error.to_string()]})
-        }
-    }
+/// The result of a line `{"config"}`.
+///
+/// # Errors
+/// The line has no configuration.
+pub fn check_line<'s>(
+    line: &Value,
+    settings: impl Into<BatchSettings<'s>>,
+) -> Result<ConfigCheckResult, String> {
+    let config = line.get("config").and_then(Value::as_str);
+    let config = config.ok_or("`config` is missing or not a string")?;
+    Ok(settings.into().load(config).map(drop).into())
 }
 
-/// `{"config", "jwks", "token", "now"}` in, `{"outcome", "user", "error", "class"}` out. `jwks` is one key set for every
-/// issuer, one key set per issuer URL, or the raw response body of a key endpoint; `now` is in seconds since 1970.
-pub fn eval<'s>(line: &Value, settings: impl Into<BatchSettings<'s>>) -> Value {
-    let Some(token) = line.get("token").and_then(Value::as_str) else {
-        return json!({"fault": "`token` is missing or not a string"});
-    };
+/// The result of a line `{"config", "jwks", "token", "now"}`. `jwks` is one key set for every issuer, one key set per issuer
+/// URL, or the raw response body of a key endpoint; `now` is in seconds since 1970.
+///
+/// # Errors
+/// A member is missing, or the configuration is invalid.
+pub fn eval_line<'s>(line: &Value, settings: impl Into<BatchSettings<'s>>) -> Result<OutcomeReport, String> {
+    let token = line.get("token").and_then(Value::as_str);
+    let token = token.ok_or("`token` is missing or not a string")?;
     let now = line.get("now").and_then(Value::as_i64).and_then(|now| Timestamp::from_second(now).ok());
-    let Some(now) = now else { return json!({"fault": "`now` is missing or not a time in seconds"}) };
-    match authenticators(line, settings) {
-        Ok(authenticators) => outcome_json(&authenticators.authenticate(&AuthnRequest::new(token, now))),
-        Err(fault) => json!({"fault": fault}),
-    }
+    let now = now.ok_or("`now` is missing or not a time in seconds")?;
+    let authenticators = authenticators(line, settings)?;
+    Ok(OutcomeReport::from(&authenticators.authenticate(&AuthnRequest::new(token, now))))
+}
+
+/// [`check_line`] as JSON: `{"valid", "stage", "errors": [{"type", "field", "detail"}], "messages"}` or `{"fault"}`.
+pub fn check<'s>(line: &Value, settings: impl Into<BatchSettings<'s>>) -> Value {
+    to_json(check_line(line, settings))
+}
+
+/// [`eval_line`] as JSON: `{"outcome", "user", "error", "class"}` or `{"fault"}`.
+pub fn eval<'s>(line: &Value, settings: impl Into<BatchSettings<'s>>) -> Value {
+    to_json(eval_line(line, settings))
+}
+
+fn to_json<T: Serialize>(result: Result<T, String>) -> Value {
+    serde_json::to_value(BatchResult::from(result)).unwrap_or_default()
 }
 
 /// The authenticators of a line: its `config` with its `jwks`.
@@ -102,50 +104,10 @@ pub fn authenticators<'s>(
     Ok(Authenticators::new(compiled, keys))
 }
 
-/// An outcome as JSON. Contains no claim values beyond the user's own attributes.
-pub fn outcome_json(outcome: &AuthnOutcome) -> Value {
-    match outcome {
-        AuthnOutcome::Authenticated(user) => json!({
-            "outcome": "authenticated",
-            "user": {
-                "username": user.username(),
-                "uid": user.uid(),
-                "groups": user.groups(),
-                "extra": user.extra(),
-            },
-        }),
-        AuthnOutcome::NoOpinion(why) => json!({"outcome": "no-opinion", "reason": why.to_string()}),
-        AuthnOutcome::Rejected(rejection) => json!({
-            "outcome": "rejected",
-            "class": rejection.refusal.class().name(),
-            "error": rejection.to_string(),
-            "authenticator": rejection.authenticator.to_string(),
-        }),
-    }
-}
-
-/// The response body of an issuer's key endpoint, as given in a line.
-pub fn key_set(jwks: &Value, issuer: &str) -> Option<String> {
-    match jwks {
-        Value::String(raw) => Some(raw.clone()),
-        Value::Object(members) if members.contains_key("keys") => Some(jwks.to_string()),
-        Value::Object(members) => members.get(issuer).map(ToString::to_string),
-        _ => None,
-    }
-}
-
-/// The keys of an issuer, as given in a line.
-pub fn static_keys(jwks: &Value, issuer: &str, profile: &AuthnProfile) -> StaticKeys {
-    let body = key_set(jwks, issuer).unwrap_or_else(|| "{}".to_owned());
-    match KeySet::parse(body.as_bytes(), profile) {
-        Ok(keys) => StaticKeys::new(keys),
-        Err(error) => StaticKeys::unavailable(KeysUnavailable::Failed(error.to_string())),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use navicert_testkit::jws::{Algorithm, SigningKey};
+    use navicert_testkit::pki::jws::{Algorithm, SigningKey};
+    use serde_json::json;
 
     use super::*;
 

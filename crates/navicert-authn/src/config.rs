@@ -23,11 +23,12 @@ pub use compile::{
 pub use extra_key::is_domain_prefixed_path;
 pub use load::{ConfigError, LoadedConfig, load, load_excluding_issuers};
 pub use navicert_config::{
-    API_VERSION, BaseProfile, IssuerSettings, NavicertConfigError, NavicertConfiguration, ReloadHealth,
+    API_VERSION, BaseProfile, IssuerSettings, NavicertConfigError, NavicertConfigErrorKind,
+    NavicertConfiguration, ReloadHealth,
 };
 pub use possible_values::PossibleValues;
 pub use reload::{
     AuthnLoadError, AuthnReloader, ConfigOrigin, ConfigSources, FileScope, ReloadCheck, ReloadOutcome,
 };
-pub use validate::{validate, validate_excluding_issuers};
+pub use validate::validate;
 pub use violation::{Violation, ViolationKind, Violations};

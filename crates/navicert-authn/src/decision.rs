@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use navicert_go::json::Raw;
 
-use crate::authenticator::Authenticator;
+use crate::authenticator::IssuerAuthenticator;
 use crate::jwt::VerifiedClaims;
 use crate::jwt::claims::OwnedSubject;
 use crate::model::outcome::AuthnOutcome;
@@ -22,7 +22,7 @@ pub struct AuthnDecision {
 
 #[derive(Debug)]
 struct DecisionDetails {
-    authenticator: Arc<Authenticator>,
+    authenticator: Arc<IssuerAuthenticator>,
     token: TokenDetails,
 }
 
@@ -46,7 +46,7 @@ impl AuthnDecision {
     /// A decision of an issuer's authenticator.
     pub(crate) fn new(
         outcome: AuthnOutcome,
-        authenticator: &Arc<Authenticator>,
+        authenticator: &Arc<IssuerAuthenticator>,
         token: TokenDetails,
     ) -> Self {
         let details = DecisionDetails { authenticator: Arc::clone(authenticator), token };
@@ -80,7 +80,7 @@ impl AuthnDecision {
         Some((details.authenticator.configuration.issuer.url.as_str(), details.token.subject.borrowed()))
     }
 
-    pub(crate) fn authenticator(&self) -> Option<&Authenticator> {
+    pub(crate) fn authenticator(&self) -> Option<&IssuerAuthenticator> {
         self.details.as_ref().map(|details| &*details.authenticator)
     }
 }
@@ -111,7 +111,7 @@ mod tests {
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
 
-    use navicert_testkit::jws::{Algorithm, SigningKey};
+    use navicert_testkit::pki::jws::{Algorithm, SigningKey};
     use navicert_types::Timestamp;
     use serde_json::json;
 

@@ -4,13 +4,12 @@
 //! wait for the leader, which may wait for an issuer, for at most a second; and only so many of them do.
 // S149
 
-use std::collections::HashMap;
-use std::fmt;
 use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use navicert_io::flights::Flights;
 use navicert_types::Clock;
 
 use crate::deadlines::{Deadlines, MAX_FETCH_WAIT};
@@ -20,8 +19,9 @@ use crate::token_cache::{CacheEpoch, TokenDigest};
 const MAX_FLIGHT_WAITERS: usize = 64;
 
 /// Decisions in progress.
+#[derive(Debug)]
 pub(crate) struct DecisionFlights<T> {
-    flights: Mutex<HashMap<FlightKey, Arc<Flight<T>>>>,
+    flights: Flights<FlightKey, T, FlightState>,
     clock: Arc<dyn Clock>,
     deadlines: Deadlines,
 }
@@ -29,9 +29,7 @@ pub(crate) struct DecisionFlights<T> {
 /// A token and the cache epoch of its decision: requests after a reload never join a decision from before it.
 type FlightKey = (TokenDigest, CacheEpoch);
 
-struct Flight<T> {
-    leader: tokio::sync::Mutex<()>,
-    decision: OnceLock<T>,
+struct FlightState {
     /// When to stop waiting for the leader.
     deadline: Mutex<Duration>,
     waiters: AtomicUsize,
@@ -40,7 +38,7 @@ struct Flight<T> {
 impl<T: Clone> DecisionFlights<T> {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         let deadlines = Deadlines::new(Arc::clone(&clock));
-        DecisionFlights { flights: Mutex::default(), clock, deadlines }
+        DecisionFlights { flights: Flights::new(), clock, deadlines }
     }
 
     /// Deadlines of the waiting requests. The caller has to drive them.
@@ -57,58 +55,35 @@ impl<T: Clone> DecisionFlights<T> {
         decide: impl Future<Output = T>,
         decide_without_fetch: impl FnOnce() -> T,
     ) -> T {
-        let guard = self.join(key);
-        let Some(_leader) = self.lead(&guard.flight).await else { return decide_without_fetch() };
-        if let Some(outcome) = guard.flight.decision.get().and_then(revalidate) {
+        let deadline = || self.clock.monotonic() + MAX_FETCH_WAIT;
+        let state = || FlightState { deadline: Mutex::new(deadline()), waiters: AtomicUsize::new(0) };
+        let member = self.flights.join(key, state);
+        let lead = match member.try_lead() {
+            Some(lead) => lead,
+            None => {
+                let waiting = WaitGuard::new(&member.shared().waiters);
+                let until = *member.shared().deadline();
+                let lead = match waiting {
+                    Some(_) => self.deadlines.wait_until(until, member.lead()).await,
+                    None => None,
+                };
+                let Some(lead) = lead else { return decide_without_fetch() };
+                lead
+            }
+        };
+        *member.shared().deadline() = deadline();
+        if let Some(outcome) = member.result().and_then(revalidate) {
             return outcome;
         }
         let outcome = decide.await;
-        // Requests that arrive from now on start a new flight.
-        self.flights().remove(&key);
-        let _ = guard.flight.decision.set(outcome.clone());
+        member.finish(lead, outcome.clone());
         outcome
     }
-
-    /// Waits until this request leads the flight. `None` if another leads it for too long.
-    async fn lead<'f>(&self, flight: &'f Flight<T>) -> Option<tokio::sync::MutexGuard<'f, ()>> {
-        let deadline = || flight.deadline.lock().unwrap_or_else(PoisonError::into_inner);
-        let leader = match flight.leader.try_lock() {
-            Ok(leader) => leader,
-            Err(_) => {
-                let waiting = WaitGuard::new(&flight.waiters)?;
-                let until = *deadline();
-                let leader = self.deadlines.wait_until(until, flight.leader.lock()).await?;
-                drop(waiting);
-                leader
-            }
-        };
-        *deadline() = self.clock.monotonic() + MAX_FETCH_WAIT;
-        Some(leader)
-    }
-
-    fn join(&self, key: FlightKey) -> FlightGuard<'_, T> {
-        let new = || {
-            Arc::new(Flight {
-                leader: tokio::sync::Mutex::default(),
-                decision: OnceLock::new(),
-                deadline: Mutex::new(self.clock.monotonic() + MAX_FETCH_WAIT),
-                waiters: AtomicUsize::new(0),
-            })
-        };
-        let flight = Arc::clone(self.flights().entry(key).or_insert_with(new));
-        FlightGuard { flights: self, key, flight }
-    }
 }
 
-impl<T> DecisionFlights<T> {
-    fn flights(&self) -> MutexGuard<'_, HashMap<FlightKey, Arc<Flight<T>>>> {
-        self.flights.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl<T> fmt::Debug for DecisionFlights<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("DecisionFlights").field(&self.flights().len()).finish()
+impl FlightState {
+    fn deadline(&self) -> MutexGuard<'_, Duration> {
+        self.deadline.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -126,24 +101,6 @@ impl<'f> WaitGuard<'f> {
 impl Drop for WaitGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-/// Membership in a flight. The last member to leave removes it.
-struct FlightGuard<'f, T> {
-    flights: &'f DecisionFlights<T>,
-    key: FlightKey,
-    flight: Arc<Flight<T>>,
-}
-
-impl<T> Drop for FlightGuard<'_, T> {
-    fn drop(&mut self) {
-        let mut flights = self.flights.flights();
-        let is_ours = flights.get(&self.key).is_some_and(|flight| Arc::ptr_eq(flight, &self.flight));
-        // One reference is the map's, one is our own; `join` cannot run while the map is locked.
-        if is_ours && Arc::strong_count(&self.flight) == 2 {
-            flights.remove(&self.key);
-        }
     }
 }
 
@@ -201,7 +158,7 @@ mod tests {
         assert_eq!(decisions.get(), 2, "the second request got the first decision");
         // The flight has ended: a later request starts a new one.
         assert!(is_decided(pin!(request("a")).as_mut()));
-        assert_eq!((decisions.get(), flights.flights().len()), (3, 0));
+        assert_eq!((decisions.get(), flights.flights.in_flight()), (3, 0));
     }
 
     // S149: a request that times out leaves, and the others continue.
@@ -228,7 +185,7 @@ mod tests {
         let mut alone = Box::pin(flights.share(key("a", &cache), |_| None, never(), || "too late"));
         assert!(poll(alone.as_mut()).is_none());
         drop(alone);
-        assert_eq!(flights.flights().len(), 0, "a cancelled flight is removed");
+        assert_eq!(flights.flights.in_flight(), 0, "a cancelled flight is removed");
     }
 
     // S149, S309: after a reload the token is decided again.

@@ -4,21 +4,21 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::authenticator::Authenticator;
+use crate::authenticator::IssuerAuthenticator;
 use crate::jwt::claims::routing_issuer;
 
 /// Authenticators by issuer. A few are compared one by one, which is faster than hashing the token's `iss`.
 #[derive(Debug)]
 pub(crate) enum Issuers {
-    Few(Vec<Arc<Authenticator>>),
-    Many(HashMap<String, Arc<Authenticator>>),
+    Few(Vec<Arc<IssuerAuthenticator>>),
+    Many(HashMap<String, Arc<IssuerAuthenticator>>),
 }
 
 const MAX_LINEAR_ISSUERS: usize = 8;
 
 impl Issuers {
-    pub(crate) fn new(authenticators: impl Iterator<Item = Authenticator>) -> Self {
-        let issuer = |one: Authenticator| (one.configuration.issuer.url.clone(), Arc::new(one));
+    pub(crate) fn new(authenticators: impl Iterator<Item = IssuerAuthenticator>) -> Self {
+        let issuer = |one: IssuerAuthenticator| (one.configuration.issuer.url.clone(), Arc::new(one));
         let all: HashMap<_, _> = authenticators.map(issuer).collect();
         if all.len() <= MAX_LINEAR_ISSUERS {
             Issuers::Few(all.into_values().collect())
@@ -28,7 +28,7 @@ impl Issuers {
     }
 
     /// The authenticator of an issuer, by its exact URL.
-    pub(crate) fn find(&self, issuer: &str) -> Option<&Arc<Authenticator>> {
+    pub(crate) fn find(&self, issuer: &str) -> Option<&Arc<IssuerAuthenticator>> {
         let issuer = routing_issuer(issuer);
         match self {
             Issuers::Few(few) => few.iter().find(|one| one.configuration.issuer.url == issuer),
@@ -37,7 +37,7 @@ impl Issuers {
     }
 
     /// Every authenticator, in no particular order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Authenticator>> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<IssuerAuthenticator>> {
         let (few, many) = match self {
             Issuers::Few(few) => (Some(few), None),
             Issuers::Many(many) => (None, Some(many)),

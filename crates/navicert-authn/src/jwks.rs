@@ -87,6 +87,7 @@ pub enum RefreshResult {
 
 /// Why no keys are available.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum KeysUnavailable {
     /// The issuer has not been discovered yet.
     #[error("the issuer has not been discovered yet")]
@@ -117,7 +118,7 @@ impl StaticKeys {
 
     /// Sets the URL that the keys come from.
     #[must_use]
-    pub fn with_address(mut self, url: &str) -> Self {
+    pub(crate) fn with_address(mut self, url: &str) -> Self {
         self.address = Some(url.to_owned());
         self
     }

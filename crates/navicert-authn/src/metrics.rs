@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::model::outcome::{AuthnOutcome, RefusalClass};
 
-pub use counting::{AuthnMetrics, CACHE_BUCKETS, DURATION_BUCKETS, LATENCY_BUCKETS, sha256_label};
+pub use counting::{AuthnMetrics, LATENCY_BUCKETS, sha256_label};
 
 /// An event to count.
 #[derive(Clone, Copy, Debug)]

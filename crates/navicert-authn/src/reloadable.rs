@@ -20,7 +20,7 @@ use navicert_types::Clock;
 use navicert_types::authentication_config::AnonymousAuthConfig;
 use tokio::sync::{Notify, watch};
 
-use crate::authenticator::{Authenticator, Authenticators};
+use crate::authenticator::{Authenticators, IssuerAuthenticator};
 use crate::config::{CompiledConfig, CompiledIssuer, PossibleValues};
 use crate::deadlines::Deadlines;
 use crate::decision::AuthnDecision;
@@ -277,7 +277,12 @@ impl ReloadableAuthenticator {
         decision
     }
 
-    fn record_evaluation(&self, authenticator: &Authenticator, outcome: &AuthnOutcome, started: Duration) {
+    fn record_evaluation(
+        &self,
+        authenticator: &IssuerAuthenticator,
+        outcome: &AuthnOutcome,
+        started: Duration,
+    ) {
         let issuer = &authenticator.configuration.issuer.url;
         let took = self.clock.monotonic().saturating_sub(started);
         let refusal = match outcome {
@@ -351,7 +356,7 @@ impl ReloadableAuthenticator {
     // S225
     pub fn health(&self) -> Vec<(String, IssuerHealth)> {
         let set = self.current.load();
-        let health = |one: &Arc<Authenticator>| {
+        let health = |one: &Arc<IssuerAuthenticator>| {
             let issuer = &one.configuration.issuer;
             let refresher = set.refreshers.iter().find(|refresher| refresher.issuer().url == issuer.url);
             let fixed = || IssuerHealth { is_ready: true, is_discovered: true, ..IssuerHealth::default() };

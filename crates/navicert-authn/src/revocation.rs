@@ -9,18 +9,20 @@ use arc_swap::ArcSwap;
 use navicert_types::decode::{Decode, DecodeMode, Decoder};
 use navicert_types::time::Time;
 use navicert_types::tree::{Node, Syntax};
-use navicert_types::versioned::{Kind, Versions};
+use navicert_types::versioned::{Kind, NAVICERT_API_VERSION, Versions};
 use navicert_types::{Diagnostics, Timestamp};
 use tokio::sync::watch;
-
-use crate::config::API_VERSION;
 
 static LIST: Versions<RevocationList> = Versions {
     syntax: Syntax::JsonOrYaml,
     mode: DecodeMode::Strict,
     default_api_version: None,
     default_kind: None,
-    kinds: &[Kind { api_version: API_VERSION, kind: "RevocationList", decode: RevocationList::decode }],
+    kinds: &[Kind {
+        api_version: NAVICERT_API_VERSION,
+        kind: "RevocationList",
+        decode: RevocationList::decode,
+    }],
 };
 
 /// A list of revoked tokens and subjects.

@@ -18,8 +18,8 @@ use navicert_types::authentication_test::{AuthenticationTest, TestCase, TestClai
 use serde_json::Value;
 
 use crate::authenticator::Authenticators;
-use crate::batch;
 use crate::config::{CompiledIssuer, NavicertConfiguration, validate};
+use crate::given_keys::static_keys;
 use crate::jwks::{KeySource, StaticKeys};
 use crate::model::AuthnRequest;
 use crate::model::outcome::AuthnOutcome;
@@ -42,7 +42,7 @@ pub struct Suite {
     pub test: AuthenticationTest,
     /// The configuration under test, which is valid.
     pub configuration: AuthenticationConfiguration,
-    /// Keys for cases with tokens: see [`batch::eval`].
+    /// Keys for cases with tokens: see `batch::eval`.
     pub jwks: Value,
     /// Contents of token files, by file name.
     pub tokens: HashMap<String, String>,
@@ -72,6 +72,7 @@ pub struct CaseReport {
 
 /// Why a suite cannot be run.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SuiteError {
     /// The configuration is invalid.
     #[error("invalid configuration: {0}")]
@@ -141,7 +142,7 @@ impl Suite {
         any_algorithm.issuers.iter_mut().for_each(|issuer| issuer.allowed_algorithms = None);
         let of_claims = authenticators(&any_algorithm, &|_| Arc::clone(&own))?;
         let of_tokens = authenticators(&self.navicert_config, &|issuer| {
-            Arc::new(batch::static_keys(&self.jwks, &issuer.url, &self.profile))
+            Arc::new(static_keys(&self.jwks, &issuer.url, &self.profile))
         })?;
         let run_case = |(case, token): (&TestCase, &String)| {
             let authenticators =

@@ -46,7 +46,7 @@ pub(crate) struct CacheValidity {
 }
 
 /// A bounded cache of decisions.
-pub struct TokenCache {
+pub(crate) struct TokenCache {
     key: hmac::Key,
     accepted: Shards<AcceptedEntry>,
     rejected: Shards<RejectedEntry>,
@@ -74,7 +74,7 @@ pub(crate) struct TokenDigest(Digest);
 
 impl TokenCache {
     /// An empty cache with a random HMAC key.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // Without a random source the HMAC key is empty: digests are still unique per token.
         let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new());
         let key = key.unwrap_or_else(|_| hmac::Key::new(hmac::HMAC_SHA256, &[]));
@@ -86,13 +86,8 @@ impl TokenCache {
     }
 
     /// Number of cached decisions.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.accepted.len() + self.rejected.len()
-    }
-
-    /// Whether no decision is cached.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// HMAC of a token with the cache's own random key.

@@ -11,9 +11,10 @@ use std::sync::{Arc, OnceLock};
 
 use navicert_authn::config::load;
 use navicert_authn::jwks::{KeySet, StaticKeys};
+use navicert_authn::report::OutcomeReport;
 use navicert_authn::{Authenticators, AuthnOutcome, AuthnProfile, AuthnRequest, batch};
-use navicert_testkit::issuer::hostile;
-use navicert_testkit::jws::{self, Algorithm, SigningKey, encode};
+use navicert_testkit::pki::jws::{self, Algorithm, SigningKey, encode};
+use navicert_testkit::services::issuer::hostile;
 use navicert_types::Timestamp;
 use serde_json::{Value, json};
 
@@ -558,6 +559,6 @@ fn replayed_token_is_accepted_until_revoked() {
         let list =
             "apiVersion: navicert/v1alpha1\nkind: RevocationList\ntokens: [{issuer: https://i, jti: j1}]\n";
         revocations.replace(RevocationList::parse(list.as_bytes()).unwrap());
-        assert_eq!(batch::outcome_json(&judge())["class"], "revoked");
+        assert_eq!(serde_json::to_value(OutcomeReport::from(&judge())).unwrap()["class"], "revoked");
     }
 }

@@ -6,7 +6,7 @@
 use std::sync::OnceLock;
 
 use navicert_authn::{AuthnProfile, Hardening, batch};
-use navicert_testkit::vectors::{self, Vector};
+use navicert_testkit::k8s::vectors::{self, Vector};
 use proptest::prelude::*;
 use serde_json::Value;
 

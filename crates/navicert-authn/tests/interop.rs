@@ -6,7 +6,8 @@
 use std::path::PathBuf;
 
 use navicert_authn::{AuthnProfile, batch};
-use navicert_testkit::{Program, tools};
+use navicert_testkit::Program;
+use navicert_testkit::cli::tools;
 use serde_json::{Value, json};
 
 const CONFIG: &str = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\n\

@@ -9,7 +9,7 @@ use navicert_authn::config::{AuthnReloader, ConfigSources};
 use navicert_authn::jwks::{JwksContext, ScriptedFetch};
 use navicert_authn::metrics::AuthnMetrics;
 use navicert_authn::{AuthnOutcome, Refusal};
-use navicert_testkit::jws::{Algorithm, SigningKey};
+use navicert_testkit::pki::jws::{Algorithm, SigningKey};
 use navicert_types::clock::ManualClock;
 use serde_json::{Value, json};
 

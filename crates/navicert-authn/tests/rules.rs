@@ -12,7 +12,7 @@ use navicert_authn::jwks::{
     ScriptedFetch, StaticKeys,
 };
 use navicert_authn::{Authenticators, AuthnOutcome, AuthnProfile, AuthnRequest, Hardening};
-use navicert_testkit::jws::{Algorithm, SigningKey};
+use navicert_testkit::pki::jws::{Algorithm, SigningKey};
 use navicert_types::clock::ManualClock;
 use serde_json::{Value, json};
 

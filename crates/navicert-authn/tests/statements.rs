@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use navicert_testkit::vectors;
+use navicert_testkit::k8s::vectors;
 
 /// Statements, and the decisions that back them: IDs without their number, and the minimum count.
 const HELD: &[(&str, &str, usize)] = &[

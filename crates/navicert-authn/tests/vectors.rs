@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use navicert_authn::{AuthnProfile, batch};
-use navicert_testkit::vectors;
+use navicert_testkit::k8s::vectors;
 use serde_json::Value;
 
 #[test]

@@ -5,6 +5,7 @@ use std::fmt;
 
 /// The compilation stage that rejected the expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Stage {
     /// The text is not an expression.
     Parse,

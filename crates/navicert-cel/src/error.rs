@@ -18,6 +18,7 @@ pub struct EvalError {
 
 /// What failed. A new kind needs a text in both forms here, and a case in the tests of every program that prints it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+// Exhaustive: programs that redact errors have to decide about each new kind (a test of navicert-authn names them all).
 pub enum EvalErrorKind {
     /// No overload of a function or operator takes arguments of these types.
     NoSuchOverload {
@@ -90,6 +91,7 @@ pub enum EvalErrorKind {
 
 /// An operation on a value of the wrong kind. The message is fixed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Misuse {
     /// NaN is compared.
     NotOrdered,
@@ -161,6 +163,7 @@ pub enum InvalidArgument {
 
 /// Why a claim has no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
+// Exhaustive, as `EvalErrorKind` is.
 pub enum ClaimError {
     /// The number is out of range for a double.
     OutOfRange(Untrusted),
@@ -174,6 +177,7 @@ pub enum ClaimError {
 
 /// The limits of an evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Limit {
     /// The cost limit.
     Cost,
@@ -187,6 +191,7 @@ pub enum Limit {
 
 /// A part of a compiled program that the evaluator did not find. This is a bug in this crate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum InternalFault {
     /// A step.
     #[error("missing step")]

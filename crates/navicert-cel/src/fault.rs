@@ -3,9 +3,9 @@
 
 use std::fmt;
 
-use crate::error::{ClaimError, EvalErrorKind, InternalFault, InvalidArgument, Limit, Misuse};
+use crate::error::{EvalErrorKind, InternalFault, InvalidArgument, Limit, Misuse};
 use crate::untrusted::{Operand, Untrusted};
-use crate::value::ValueRef;
+use crate::value::{ClaimFault, ValueRef};
 
 /// The cause of an evaluation error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,13 +61,6 @@ pub(crate) enum Origin {
     Literal,
     /// Computed during the evaluation.
     Computed,
-}
-
-/// A claim without a value.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ClaimFault {
-    pub(crate) claim: String,
-    pub(crate) error: ClaimError,
 }
 
 /// A cause and the syntax node where it occurred.

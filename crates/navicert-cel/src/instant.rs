@@ -5,16 +5,16 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-pub mod duration;
-pub mod zone;
+use jiff::civil::DateTime;
+use jiff::tz::Offset;
+
+pub(crate) mod duration;
+pub(crate) mod zone;
 
 mod rfc3339;
 
-pub use duration::{DurationText, parse_duration};
-pub use zone::{Zone, ZoneError};
-
-/// Maximum length of a displayed [`Timestamp`]: `10000-01-01T02:00:00.123456789+25:00`.
-pub const TIMESTAMP_TEXT_LIMIT: usize = 36;
+pub(crate) use duration::{DurationText, parse_duration};
+pub(crate) use zone::Zone;
 
 const MIN_SECONDS: i64 = -62_135_596_800;
 const MAX_SECONDS: i64 = 253_402_300_799;
@@ -65,25 +65,25 @@ impl Timestamp {
 
     /// Adds a duration in nanoseconds; `None` is "timestamp overflow".
     #[must_use]
-    pub fn checked_add(self, nanoseconds: i64) -> Option<Self> {
+    pub(crate) fn checked_add(self, nanoseconds: i64) -> Option<Self> {
         self.shifted(i128::from(nanoseconds))
     }
 
     /// Subtracts a duration in nanoseconds; `None` is "timestamp overflow".
     #[must_use]
-    pub fn checked_sub(self, nanoseconds: i64) -> Option<Self> {
+    pub(crate) fn checked_sub(self, nanoseconds: i64) -> Option<Self> {
         self.shifted(-i128::from(nanoseconds))
     }
 
     /// The duration since `earlier` in nanoseconds; `None` is "integer overflow".
     #[must_use]
-    pub fn since(self, earlier: Self) -> Option<i64> {
+    pub(crate) fn since(self, earlier: Self) -> Option<i64> {
         i64::try_from(self.total_nanoseconds() - earlier.total_nanoseconds()).ok()
     }
 
     /// The calendar fields in `zone`.
     #[must_use]
-    pub fn fields(self, zone: &Zone) -> Fields {
+    pub(crate) fn fields(self, zone: &Zone) -> Fields {
         Fields::from_local_seconds(self.seconds.saturating_add(zone.offset_at(self)), self.nanos)
     }
 
@@ -159,7 +159,7 @@ impl fmt::Display for Timestamp {
 
 /// The calendar fields, numbered as by the accessor functions of CEL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fields {
+pub(crate) struct Fields {
     /// `getFullYear`; may be 0 or 10000 in a time zone at the limits of the range.
     pub year: i64,
     /// `getMonth`: 0 to 11.
@@ -183,55 +183,39 @@ pub struct Fields {
 impl Fields {
     /// `getDayOfMonth`: day of the month, starting at 0.
     #[must_use]
-    pub fn day_of_month(self) -> i64 {
+    pub(crate) fn day_of_month(self) -> i64 {
         self.day - 1
     }
 
     fn from_local_seconds(local_seconds: i64, nanos: u32) -> Self {
-        let days = local_seconds.div_euclid(SECONDS_PER_DAY);
-        let second_of_day = local_seconds.rem_euclid(SECONDS_PER_DAY);
-        let (year, month, day) = civil_from_days(days);
+        let (local, skipped_years) = civil(local_seconds);
         Self {
-            year,
-            month: month - 1,
-            day,
-            // 1970-01-01 was a Thursday.
-            day_of_week: (days + 4).rem_euclid(7),
-            day_of_year: days - days_from_civil(year, 1, 1),
-            hours: second_of_day / 3600,
-            minutes: second_of_day / 60 % 60,
-            seconds: second_of_day % 60,
+            year: i64::from(local.year()) + skipped_years,
+            month: i64::from(local.month()) - 1,
+            day: i64::from(local.day()),
+            day_of_week: i64::from(local.weekday().to_sunday_zero_offset()),
+            day_of_year: i64::from(local.day_of_year()) - 1,
+            hours: i64::from(local.hour()),
+            minutes: i64::from(local.minute()),
+            seconds: i64::from(local.second()),
             milliseconds: i64::from(nanos / 1_000_000),
         }
     }
 }
 
-// The calendar repeats every 400 years. Years start in March here, so that the leap day comes last and the months
-// start at fixed days: (153 m + 2) / 5.
-const DAYS_PER_ERA: i64 = 146_097;
-/// 0000-03-01 to 1970-01-01.
-const DAYS_TO_1970: i64 = 719_468;
+/// Seconds of 400 years, after which the calendar repeats, weekdays included.
+const SECONDS_PER_CYCLE: i64 = 146_097 * SECONDS_PER_DAY;
 
-/// Days since 1970-01-01 of a date of the proleptic Gregorian calendar; `month` from 1.
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    let (march_year, march_month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let era = march_year.div_euclid(400);
-    let year_of_era = march_year.rem_euclid(400);
-    let day_of_year = (153 * march_month + 2) / 5 + day - 1;
-    era * DAYS_PER_ERA + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - DAYS_TO_1970
-}
-
-fn civil_from_days(days: i64) -> (i64, i64, i64) {
-    let shifted = days + DAYS_TO_1970;
-    let era = shifted.div_euclid(DAYS_PER_ERA);
-    let day_of_era = shifted.rem_euclid(DAYS_PER_ERA);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let march_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
-    let year = era * 400 + year_of_era + i64::from(month <= 2);
-    (year, month, day)
+/// The date and time of seconds since 1970, and the years to add: those of jiff end before a time zone east of Greenwich
+/// reaches the year 10000.
+fn civil(seconds: i64) -> (DateTime, i64) {
+    let (seconds, years) = if seconds > MAX_SECONDS - 2 * SECONDS_PER_DAY {
+        (seconds - SECONDS_PER_CYCLE, 400)
+    } else {
+        (seconds, 0)
+    };
+    let instant = jiff::Timestamp::from_second(seconds).unwrap_or_default();
+    (Offset::UTC.to_datetime(instant), years)
 }
 
 #[cfg(test)]

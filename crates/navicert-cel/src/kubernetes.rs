@@ -4,8 +4,10 @@
 pub mod batch;
 pub mod claims_json;
 pub mod render;
+pub mod report;
 
 use crate::check::{Environment, EnvironmentBuilder};
+use crate::functions::messages::USER_TYPE;
 use crate::value::{Arena, Map, Object, ValueRef};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -16,7 +18,7 @@ pub const VERSION: u16 = 37;
 
 /// A builder with the declarations of [`claims_environment`], for adding libraries.
 pub fn claims_builder() -> EnvironmentBuilder {
-    Environment::kubernetes(VERSION).variable("claims", "map(string, any)")
+    Environment::kubernetes_version(VERSION).variable("claims", CLAIMS_TYPE)
 }
 
 /// A builder with the declarations of [`user_environment`], for adding libraries.
@@ -27,7 +29,7 @@ pub fn user_builder() -> EnvironmentBuilder {
         ("groups", "list(string)"),
         ("extra", "map(string, list(string))"),
     ];
-    Environment::kubernetes(VERSION).object(USER_TYPE, &fields).variable("user", USER_TYPE)
+    Environment::kubernetes_version(VERSION).object(USER_TYPE, &fields).variable("user", USER_TYPE)
 }
 
 #[expect(clippy::panic, reason = "the declarations are constants of this crate, and a test builds them")]
@@ -38,10 +40,29 @@ fn build(builder: EnvironmentBuilder) -> Environment {
     }
 }
 
-pub(crate) const USER_TYPE: &str = "kubernetes.UserInfo";
+const CLAIMS_TYPE: &str = "map(string, any)";
 
 static CLAIMS: LazyLock<Environment> = LazyLock::new(|| build(claims_builder()));
 static USER: LazyLock<Environment> = LazyLock::new(|| build(user_builder()));
+static CLAIMS_AND_USER: LazyLock<Environment> =
+    LazyLock::new(|| build(user_builder().variable("claims", CLAIMS_TYPE)));
+
+impl Environment {
+    /// The environment of structured authentication: the libraries of Kubernetes 1.37, and the variables `claims` and
+    /// `user`. Bind those that your expression uses.
+    ///
+    /// ```
+    /// let program = navicert_cel::Environment::kubernetes().compile("'admins' in user.groups")?;
+    /// assert_eq!(program.result_type(), "bool");
+    /// # Ok::<(), navicert_cel::CompileError>(())
+    /// ```
+    ///
+    /// Kubernetes declares one of the variables per rule: [`claims_environment`] and [`user_environment`] reject what it
+    /// rejects. [`Environment::kubernetes_version`] starts a builder for variables of your own.
+    pub fn kubernetes() -> Self {
+        CLAIMS_AND_USER.clone()
+    }
+}
 
 /// The environment of claim mappings and claim validation rules, with the variable `claims`.
 pub fn claims_environment() -> Environment {

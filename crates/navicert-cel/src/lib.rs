@@ -1,32 +1,14 @@
-//! The [Common Expression Language](https://cel.dev) as implemented in Kubernetes: expressions are type-checked at
-//! compile time, evaluation is bounded, and input data is borrowed instead of converted.
+#![doc = include_str!("../README.md")]
+//!
+//! # Stages
 //!
 //! ```text
 //! text ── parse ──▶ Tree ── check ──▶ types ── plan ──▶ Program ── evaluate ──▶ ValueRef + cost
 //! ```
 //!
-//! # Your first rule
+//! # Errors at compile time
 //!
-//! A validation rule of structured authentication reads the claims of a token. Compile it once and evaluate it for
-//! every token:
-//!
-//! ```
-//! use navicert_cel::kubernetes::claims_environment;
-//! use navicert_cel::{Arena, Bindings, Claims, ValueRef};
-//!
-//! let rule = claims_environment().compile_rule("claims.email_verified == true && claims.email.endsWith('@example.com')")?;
-//!
-//! let token = serde_json::json!({ "email": "alice@example.com", "email_verified": true });
-//! let claims = Claims::Object(token.as_object().expect("an object"));
-//!
-//! let arena = Arena::new();
-//! let found = rule.evaluate(&arena, &Bindings::new().with("claims", ValueRef::Claims(claims)))?;
-//! assert!(matches!(found.value, ValueRef::Bool(true)));
-//! assert_eq!(found.cost, 7);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
-//!
-//! Errors are found at compile time. They have a position and often a suggestion:
+//! They have a position and often a suggestion:
 //!
 //! ```
 //! # use navicert_cel::kubernetes::claims_environment;
@@ -109,16 +91,16 @@ mod error;
 mod eval;
 mod fault;
 mod functions;
-pub mod instant;
+mod instant;
 pub mod kubernetes;
-pub mod library;
+mod library;
 mod limits;
-pub mod number;
+mod number;
 mod opaque;
 mod plan;
 mod program;
 mod source;
-pub mod stack_text;
+mod stack_text;
 pub mod syntax;
 mod untrusted;
 mod value;
@@ -126,6 +108,7 @@ mod value;
 pub use check::{Compatibility, Environment, EnvironmentBuilder, EnvironmentError, Library};
 pub use diagnostic::{CompileError, Diagnostic, Stage};
 pub use error::{ClaimError, EvalError, EvalErrorKind, InternalFault, InvalidArgument, Limit, Misuse};
+pub use instant::Timestamp;
 pub use limits::EvalLimits;
 pub use opaque::Opaque;
 pub use program::{Bindings, Evaluation, EvaluationError, Program, Traced};

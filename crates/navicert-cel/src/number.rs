@@ -9,14 +9,11 @@ use std::fmt;
 
 mod float_text;
 
-pub use float_text::parse_double;
-
-/// Maximum length of a [`DoubleText`]: sign, 17 digits, decimal point, `e+308`.
-pub const DOUBLE_TEXT_LIMIT: usize = 24;
+pub(crate) use float_text::parse_double;
 
 /// A number of one of CEL's three numeric types, for comparison across types.
 #[derive(Clone, Copy, Debug)]
-pub enum Number {
+pub(crate) enum Number {
     /// A 64-bit signed integer.
     Int(i64),
     /// A 64-bit unsigned integer.
@@ -31,7 +28,7 @@ impl Number {
     /// Two integers compare exactly. For an integer and a double, the integer is rounded to the nearest double
     /// first, as in cel-go: `9007199254740993 == 9007199254740992.0` is true.
     #[must_use]
-    pub fn compare(self, other: Self) -> Option<Ordering> {
+    pub(crate) fn compare(self, other: Self) -> Option<Ordering> {
         match (self, other) {
             (Self::Int(left), Self::Int(right)) => Some(left.cmp(&right)),
             (Self::Uint(left), Self::Uint(right)) => Some(left.cmp(&right)),
@@ -43,14 +40,14 @@ impl Number {
 
     /// Equality across types; NaN equals nothing.
     #[must_use]
-    pub fn equals(self, other: Self) -> bool {
+    pub(crate) fn equals(self, other: Self) -> bool {
         self.compare(other) == Some(Ordering::Equal)
     }
 
     /// The nearest double.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "rounding to the nearest double is the rule")]
-    pub fn as_double(self) -> f64 {
+    pub(crate) fn as_double(self) -> f64 {
         match self {
             Self::Int(value) => value as f64,
             Self::Uint(value) => value as f64,
@@ -60,7 +57,7 @@ impl Number {
 
     /// Converts as `int(...)`; `None` is "integer overflow".
     #[must_use]
-    pub fn to_int(self) -> Option<i64> {
+    pub(crate) fn to_int(self) -> Option<i64> {
         match self {
             Self::Int(value) => Some(value),
             Self::Uint(value) => i64::try_from(value).ok(),
@@ -68,28 +65,11 @@ impl Number {
         }
     }
 
-    /// Converts as `uint(...)`; `None` is "unsigned integer overflow".
-    #[must_use]
-    pub fn to_uint(self) -> Option<u64> {
-        match self {
-            Self::Int(value) => u64::try_from(value).ok(),
-            Self::Uint(value) => Some(value),
-            Self::Double(value) => uint_from_double(value),
-        }
-    }
-
     /// The number as a list index or map key of type int; a double must be integral.
     #[must_use]
-    pub fn lossless_int(self) -> Option<i64> {
+    pub(crate) fn lossless_int(self) -> Option<i64> {
         let value = self.to_int()?;
         Self::Int(value).equals(self).then_some(value)
-    }
-
-    /// The number as a map key of type uint; a double must be integral.
-    #[must_use]
-    pub fn lossless_uint(self) -> Option<u64> {
-        let value = self.to_uint()?;
-        Self::Uint(value).equals(self).then_some(value)
     }
 }
 
@@ -100,7 +80,7 @@ fn compare_int_uint(left: i64, right: u64) -> Ordering {
 /// Truncates toward zero. As in cel-go, both ends of the range are exclusive: `-2^63` itself is rejected.
 #[must_use]
 #[expect(clippy::cast_possible_truncation, reason = "the range was just checked")]
-pub fn int_from_double(value: f64) -> Option<i64> {
+pub(crate) fn int_from_double(value: f64) -> Option<i64> {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     (value > -LIMIT && value < LIMIT).then_some(value as i64)
 }
@@ -108,27 +88,27 @@ pub fn int_from_double(value: f64) -> Option<i64> {
 /// Truncates toward zero; negative numbers, including `-0.5`, are rejected.
 #[must_use]
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range was just checked")]
-pub fn uint_from_double(value: f64) -> Option<u64> {
+pub(crate) fn uint_from_double(value: f64) -> Option<u64> {
     const LIMIT: f64 = 18_446_744_073_709_551_616.0;
     (0.0..LIMIT).contains(&value).then_some(value as u64)
 }
 
 /// Parses decimal digits with an optional sign; `None` for invalid text and for overflow.
 #[must_use]
-pub fn parse_int(text: &str) -> Option<i64> {
+pub(crate) fn parse_int(text: &str) -> Option<i64> {
     // Rust's parser accepts the same grammar as Go's for base 10.
     text.parse().ok()
 }
 
 /// Parses decimal digits without a sign; `None` for invalid text and for overflow.
 #[must_use]
-pub fn parse_uint(text: &str) -> Option<u64> {
+pub(crate) fn parse_uint(text: &str) -> Option<u64> {
     if text.starts_with('+') { None } else { text.parse().ok() }
 }
 
 /// Parses the twelve spellings that `bool("...")` accepts.
 #[must_use]
-pub fn parse_bool(text: &str) -> Option<bool> {
+pub(crate) fn parse_bool(text: &str) -> Option<bool> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
         "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
@@ -140,7 +120,7 @@ pub fn parse_bool(text: &str) -> Option<bool> {
 /// 1e6` (exclusive); the exponent has a sign and at least two digits.
 // S76
 #[derive(Clone, Copy, Debug)]
-pub struct DoubleText(pub f64);
+pub(crate) struct DoubleText(pub f64);
 
 impl fmt::Display for DoubleText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -5,7 +5,7 @@ use std::fmt;
 /// A buffer for up to `N` bytes of text. A write that does not fit is a [`fmt::Error`] and leaves the content
 /// unchanged.
 #[derive(Clone, Copy)]
-pub struct StackText<const N: usize> {
+pub(crate) struct StackText<const N: usize> {
     bytes: [u8; N],
     length: usize,
 }
@@ -13,13 +13,13 @@ pub struct StackText<const N: usize> {
 impl<const N: usize> StackText<N> {
     /// An empty buffer.
     #[must_use]
-    pub const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { bytes: [0; N], length: 0 }
     }
 
     /// Formats `value`; a part that does not fit is dropped with everything after it.
     #[must_use]
-    pub fn from_display(value: impl fmt::Display) -> Self {
+    pub(crate) fn from_display(value: impl fmt::Display) -> Self {
         let mut text = Self::new();
         // The caller chose N for the longest text of its value.
         let _ = fmt::Write::write_fmt(&mut text, format_args!("{value}"));
@@ -28,7 +28,7 @@ impl<const N: usize> StackText<N> {
 
     /// The content.
     #[must_use]
-    pub fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         // Only whole `&str`s are appended, so the content is valid UTF-8.
         self.bytes.get(..self.length).and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or_default()
     }

@@ -157,7 +157,7 @@ fn evaluating_a_typical_rule_does_not_allocate() {
 
 #[test]
 fn lenient_any_allows_iteration_over_any() {
-    let lenient = Environment::kubernetes(37)
+    let lenient = Environment::kubernetes_version(37)
         .variable("claims", "map(string, any)")
         .lenient_any(true)
         .build()
@@ -171,7 +171,7 @@ fn unescape_everywhere_resolves_names_on_iterated_values() {
     let document = json!({ "list": [{ "a.b": "x" }] });
     let members = document.as_object().expect("an object");
     for (everywhere, found) in [(false, false), (true, true)] {
-        let environment = Environment::kubernetes(37)
+        let environment = Environment::kubernetes_version(37)
             .variable("claims", "map(string, any)")
             .unescape_everywhere(everywhere)
             .build()
@@ -194,7 +194,7 @@ fn older_versions_lack_later_libraries() {
         (33, "semver('1.2.3').major() == 1", true),
         (33, "[1].sort() == [1]", false),
     ] {
-        let environment = Environment::kubernetes(minor).build().expect("builds");
+        let environment = Environment::kubernetes_version(minor).build().expect("builds");
         assert_eq!(environment.compile(expr).is_ok(), compiles, "1.{minor}: {expr}");
     }
 }
@@ -205,7 +205,7 @@ fn encoders_math_and_bindings_are_optional_libraries() {
     use navicert_cel::Library;
     let expr = "cel.bind(x, base64.decode('aGk='), string(x) == 'hi') && math.greatest(1, 2) == 2";
     assert!(claims_environment().compile(expr).is_err());
-    let mut builder = Environment::kubernetes(37);
+    let mut builder = Environment::kubernetes_version(37);
     for library in [Library::Encoders, Library::Math, Library::Bindings] {
         builder = builder.library(library);
     }

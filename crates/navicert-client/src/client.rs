@@ -5,12 +5,15 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http::{HeaderValue, Request, Response};
+#[cfg(feature = "exec")]
 use navicert_plugin::Runner;
 
 use crate::config::{Config, CredentialPlan};
 use crate::context::ClientContext;
-use crate::credential::{BoxFuture, CredentialSource, RequestOrigin, TokenStore};
+use crate::credential::{BoxFuture, CredentialSource, RequestOrigin};
+#[cfg(feature = "exec")]
 use crate::exec::interactive::Terminal;
+#[cfg(feature = "exec")]
 use crate::exec::{AuthenticatorRegistry, ExecSettings, PluginPolicy};
 use crate::metrics::Recorder;
 use crate::transport::{
@@ -49,7 +52,12 @@ impl Client {
     /// Builds a client with other settings.
     pub fn builder(config: Config) -> ClientBuilder {
         let client_context = config.client_context();
-        ClientBuilder { config, client_context, exec: ExecSettings::default(), token_store: None }
+        ClientBuilder {
+            config,
+            client_context,
+            #[cfg(feature = "exec")]
+            exec: ExecSettings::default(),
+        }
     }
 
     /// The namespace of the configuration; empty if none is set.
@@ -105,36 +113,15 @@ impl tower_service::Service<Request<Body>> for Client {
 pub struct ClientBuilder {
     config: Config,
     client_context: ClientContext,
+    #[cfg(feature = "exec")]
     exec: ExecSettings,
-    token_store: Option<Arc<dyn TokenStore>>,
 }
 
 impl ClientBuilder {
-    /// Sets which plugins and signers may run, instead of the configuration's policy.
-    #[must_use]
-    pub fn plugin_policy(mut self, policy: impl Into<PluginPolicy>) -> Self {
-        self.client_context.policy = policy.into();
-        self
-    }
-
     /// Sets clock, timer, files, environment, runner, terminal, policy, recorder and registry at once.
     #[must_use]
     pub fn client_context(mut self, client_context: ClientContext) -> Self {
         self.client_context = client_context;
-        self
-    }
-
-    /// Sets how plugins are run and how long their credentials are used.
-    #[must_use]
-    pub fn exec_settings(mut self, settings: ExecSettings) -> Self {
-        self.exec = settings;
-        self
-    }
-
-    /// Sets the terminal that decides whether plugins may prompt.
-    #[must_use]
-    pub fn terminal(mut self, terminal: Arc<dyn Terminal>) -> Self {
-        self.client_context.terminal = terminal;
         self
     }
 
@@ -145,31 +132,10 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets what starts plugins.
-    #[must_use]
-    pub fn runner(mut self, runner: Arc<dyn Runner>) -> Self {
-        self.client_context.runner = runner;
-        self
-    }
-
-    /// Sets the registry through which clients share credentials.
-    #[must_use]
-    pub fn registry(mut self, registry: AuthenticatorRegistry) -> Self {
-        self.client_context.registry = registry;
-        self
-    }
-
     /// Sets the timer.
     #[must_use]
     pub fn timer(mut self, timer: Arc<dyn Timer>) -> Self {
         self.client_context.timer = timer;
-        self
-    }
-
-    /// Stores the tokens that the auth provider `oidc` refreshes. Without a store, they last as long as the process.
-    #[must_use]
-    pub fn token_store(mut self, store: Arc<dyn TokenStore>) -> Self {
-        self.token_store = Some(store);
         self
     }
 
@@ -225,8 +191,10 @@ impl ClientBuilder {
 
     /// The credential source alone, for programs with a transport of their own.
     pub fn credential_source(&self) -> Arc<dyn CredentialSource> {
-        let store = self.token_store.clone();
-        self.config.credential.source(&self.exec, &self.client_context, store)
+        #[cfg(feature = "exec")]
+        return self.config.credential.source(&self.exec, &self.client_context);
+        #[cfg(not(feature = "exec"))]
+        self.config.credential.source(&self.client_context)
     }
 
     /// Builds the client. Runs no plugin and opens no connection.
@@ -239,6 +207,45 @@ impl ClientBuilder {
         let namespace = Arc::from(self.config.namespace());
         let transport = Transport::new(self.config.transport, source, self.client_context)?;
         Ok(Client { transport, namespace })
+    }
+}
+
+/// What runs plugins and signers.
+#[cfg(feature = "exec")]
+impl ClientBuilder {
+    /// Sets which plugins and signers may run, instead of the configuration's policy.
+    #[must_use]
+    pub fn plugin_policy(mut self, policy: impl Into<PluginPolicy>) -> Self {
+        self.client_context.policy = policy.into();
+        self
+    }
+
+    /// Sets how plugins are run and how long their credentials are used.
+    #[must_use]
+    pub fn exec_settings(mut self, settings: ExecSettings) -> Self {
+        self.exec = settings;
+        self
+    }
+
+    /// Sets the terminal that decides whether plugins may prompt.
+    #[must_use]
+    pub fn terminal(mut self, terminal: Arc<dyn Terminal>) -> Self {
+        self.client_context.terminal = terminal;
+        self
+    }
+
+    /// Sets what starts plugins.
+    #[must_use]
+    pub fn runner(mut self, runner: Arc<dyn Runner>) -> Self {
+        self.client_context.runner = runner;
+        self
+    }
+
+    /// Sets the registry through which clients share credentials.
+    #[must_use]
+    pub fn registry(mut self, registry: AuthenticatorRegistry) -> Self {
+        self.client_context.registry = registry;
+        self
     }
 }
 

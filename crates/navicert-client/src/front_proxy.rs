@@ -18,6 +18,7 @@ const ALLOWED_NAMES_REQUIRED_SINCE: (u32, u32) = (1, 35);
 
 /// What an API server makes of a front proxy's certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FrontProxyTrust {
     /// It accepts identity headers with the certificate. Without headers, the certificate names no user.
     Trusted,
@@ -80,7 +81,7 @@ pub struct SharedAuthority {
 
 impl SharedAuthority {
     /// Whether the API server would not have started without `--requestheader-allowed-names`.
-    pub fn requires_allowed_names(&self) -> bool {
+    pub(crate) fn requires_allowed_names(&self) -> bool {
         self.version.is_some_and(|version| version >= ALLOWED_NAMES_REQUIRED_SINCE)
     }
 

@@ -1,4 +1,7 @@
-//! Kubernetes API client: resolves a kubeconfig, gets credentials and sends authenticated requests.
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+//!
+//! # Modules
 //!
 //! ```text
 //! Config ──▶ credential ──▶ transport ──▶ Client
@@ -6,6 +9,10 @@
 //! in_cluster    exec ◀── kuberc (which plugins may run)
 //! doctor checks every step and reports problems; whoami asks the server for the authenticated user.
 //! ```
+//!
+//! Credentials beyond tokens, passwords and certificates are features: `exec` (plugins; on by default), `oidc` (the auth provider)
+//! and `signer` (keys that stay in another program). A kubeconfig that needs a missing feature is a [`ConfigError`] that names it.
+//! `doctor` adds the module of that name.
 //!
 //! ```
 //! use navicert_client::{Client, Config};
@@ -28,13 +35,19 @@ mod client;
 pub mod config;
 mod context;
 pub mod credential;
+#[cfg(feature = "doctor")]
 pub mod doctor;
+#[cfg(feature = "exec")]
 pub mod exec;
 pub mod front_proxy;
 pub mod in_cluster;
+mod json;
 pub mod kubeconfig;
+#[cfg(feature = "exec")]
 pub mod kuberc;
 pub mod metrics;
+pub mod report;
+pub mod service_accounts;
 pub mod transport;
 pub mod whoami;
 

@@ -15,6 +15,7 @@ use navicert_types::Timestamp;
 /// How a plugin run ended: the label `call_status`.
 // C502
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum CallStatus {
     /// The process exited with 0, whatever it printed.
     NoError,
@@ -41,6 +42,7 @@ impl CallStatus {
 /// Why a plugin was run.
 // C505
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum RefreshReason {
     /// There was no credential yet.
     Initial,
@@ -70,6 +72,7 @@ impl RefreshReason {
 /// The outcome of reloading a certificate authority file.
 // C181
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum AuthorityReload {
     /// The file is unchanged.
     Unchanged,
@@ -169,7 +172,7 @@ const BUCKETS: usize = 11;
 
 /// Upper bounds of `rest_client_exec_plugin_certificate_rotation_age`, in seconds.
 // C501
-pub const ROTATION_AGE_BUCKETS: [f64; BUCKETS] = [
+pub(crate) const ROTATION_AGE_BUCKETS: [f64; BUCKETS] = [
     600.0,
     1_800.0,
     3_600.0,
@@ -185,7 +188,7 @@ pub const ROTATION_AGE_BUCKETS: [f64; BUCKETS] = [
 
 /// Upper bounds of `rest_client_exec_plugin_run_seconds`.
 // C505
-pub const RUN_BUCKETS: [f64; BUCKETS] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0];
+pub(crate) const RUN_BUCKETS: [f64; BUCKETS] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0];
 
 /// A recorder that counts everything in memory.
 #[derive(Debug, Default)]

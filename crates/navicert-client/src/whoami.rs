@@ -5,10 +5,11 @@ use http::header::{CONTENT_TYPE, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use navicert_types::redact;
-use navicert_types::tree::{Node, Syntax, Value, parse};
+use navicert_types::tree::{Node, Syntax, parse};
 use thiserror::Error;
 
 use crate::credential::RequestOrigin;
+use crate::json::member;
 use crate::transport::{Body, Transport, TransportError};
 
 /// The API versions, newest first; a server responds with 404 to one that it does not serve.
@@ -20,6 +21,7 @@ const MAX_MESSAGE_BYTES: usize = 1024;
 
 /// The server's response.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct SelfSubjectReview {
     /// The API version of request and response: `authentication.k8s.io/v1`.
     pub api_version: String,
@@ -29,6 +31,7 @@ pub struct SelfSubjectReview {
 
 /// A user as the server identifies it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UserInfo {
     /// The user name.
     pub username: String,
@@ -102,7 +105,7 @@ pub async fn whoami(transport: &Transport) -> Result<SelfSubjectReview, WhoamiEr
 ///
 /// # Errors
 /// As [`whoami`].
-pub async fn whoami_with_headers(
+pub(crate) async fn whoami_with_headers(
     transport: &Transport,
     headers: &[(HeaderName, HeaderValue)],
 ) -> Result<SelfSubjectReview, WhoamiError> {
@@ -180,12 +183,6 @@ fn user(node: &Node) -> Option<UserInfo> {
 fn texts(node: &Node) -> Vec<String> {
     let items = node.as_sequence().unwrap_or_default().iter();
     items.filter_map(|item| item.as_str().map(ToOwned::to_owned)).collect()
-}
-
-/// A member of an object, unless it is null.
-pub(crate) fn member<'a>(node: &'a Node, name: &str) -> Option<&'a Node> {
-    let entry = node.as_mapping()?.last(name)?;
-    (!matches!(entry.value.value, Value::Null)).then_some(&entry.value)
 }
 
 struct MessageSuffix<'a>(&'a str);

@@ -21,7 +21,7 @@ pub use syntax_error::syntax_error;
 use validate::{Member, after_plain, validate};
 
 /// The maximum nesting of Go's decoder.
-pub const MAX_DEPTH: usize = 10_000;
+pub(crate) const MAX_DEPTH: usize = 10_000;
 
 /// One JSON value in a valid text.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +45,7 @@ pub enum JsonError {
     /// The byte at this offset is not what JSON needs here.
     #[error("invalid JSON at byte {0}")]
     Syntax(usize),
-    /// More than [`MAX_DEPTH`] containers in each other.
+    /// More than 10,000 containers in each other.
     #[error("JSON nested too deeply")]
     TooDeep,
 }

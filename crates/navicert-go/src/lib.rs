@@ -1,5 +1,4 @@
-//! Texts as Go's standard library reads and writes them. Kubernetes is written in Go, and where its behaviour on unusual
-//! input decides what is accepted, navicert has to agree with it byte by byte. Internal: it may change in any release.
+#![doc = include_str!("../README.md")]
 //!
 //! The recorded decisions in `conformance/vectors` are the reference, through the crates that use this one.
 //!
@@ -8,6 +7,7 @@
 
 pub mod base64;
 pub mod duration;
+pub mod host_port;
 pub mod json;
 pub mod percent;
 pub mod quote;

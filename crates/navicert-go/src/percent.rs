@@ -62,7 +62,7 @@ pub fn decode_lenient(text: &[u8], plus: Plus) -> Cow<'_, [u8]> {
 
 /// The value of two hexadecimal digits at the start of the text.
 #[inline]
-pub fn escaped_byte(text: &[u8]) -> Option<u8> {
+pub(crate) fn escaped_byte(text: &[u8]) -> Option<u8> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let [high, low, ..] = text else { return None };
     Some(digit(*high)? << 4 | digit(*low)?)

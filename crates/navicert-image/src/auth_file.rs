@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use navicert_go::base64::STANDARD;
 use navicert_types::Secret;
 use zeroize::Zeroizing;
 

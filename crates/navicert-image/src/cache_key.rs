@@ -10,7 +10,8 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 /// The scope of a cached response, as the plugin declares it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum CacheKeyType {
     /// This image only.
     Image,
@@ -23,7 +24,7 @@ pub enum CacheKeyType {
 impl CacheKeyType {
     /// The order of cache lookups.
     // I125
-    pub const LOOKUP_ORDER: [CacheKeyType; 3] =
+    pub(crate) const LOOKUP_ORDER: [CacheKeyType; 3] =
         [CacheKeyType::Image, CacheKeyType::Registry, CacheKeyType::Global];
 
     /// The spelling on the wire.
@@ -35,9 +36,18 @@ impl CacheKeyType {
         }
     }
 
+    /// The images that a response with this scope applies to, in words.
+    pub fn scope(self) -> &'static str {
+        match self {
+            CacheKeyType::Image => "this image",
+            CacheKeyType::Registry => "its registry",
+            CacheKeyType::Global => "every image",
+        }
+    }
+
     /// Parses the spelling on the wire, exactly.
     // I106
-    pub fn from_wire(text: &str) -> Option<Self> {
+    pub(crate) fn from_wire(text: &str) -> Option<Self> {
         Self::LOOKUP_ORDER.into_iter().find(|key_type| key_type.as_str() == text)
     }
 
@@ -131,7 +141,7 @@ impl ServiceAccountKey {
 
 /// `sha256:` and the token's digest, or an empty string for an empty token.
 // I123
-pub fn token_hash(token: &Secret<String>) -> String {
+pub(crate) fn token_hash(token: &Secret<String>) -> String {
     if token.is_empty() {
         return String::new();
     }

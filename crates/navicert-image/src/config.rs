@@ -105,7 +105,10 @@ pub struct ConfigProblem {
 }
 
 /// The stage at which a configuration is rejected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum ConfigStage {
     /// The text does not decode.
     Decode,
@@ -116,17 +119,24 @@ pub enum ConfigStage {
 }
 
 /// Kubernetes' field error types.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub enum FieldErrorType {
     /// The field is required.
+    #[serde(rename = "FieldValueRequired")]
     Required,
     /// The value is invalid.
+    #[serde(rename = "FieldValueInvalid")]
     Invalid,
     /// The value is a duplicate.
+    #[serde(rename = "FieldValueDuplicate")]
     Duplicate,
     /// The field is not allowed.
+    #[serde(rename = "FieldValueForbidden")]
     Forbidden,
     /// The value is not one of the supported ones.
+    #[serde(rename = "FieldValueNotSupported")]
     NotSupported,
 }
 

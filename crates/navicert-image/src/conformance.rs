@@ -34,7 +34,10 @@ pub struct ImagePluginUnderTest {
 }
 
 /// A rule of the plugin protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum ConformanceRule {
     /// Starts, and exits with 0 for a valid request.
     // I98
@@ -47,6 +50,7 @@ pub enum ConformanceRule {
     OutputSize,
     /// Leaves no child process that keeps stdout open.
     // I96
+    #[serde(rename = "leaves-nothing-running")]
     ClosesStdout,
     /// Prints exactly one JSON object.
     // I101
@@ -65,24 +69,31 @@ pub enum ConformanceRule {
     Keys,
     /// At least one key matches the requested image.
     // I138
+    #[serde(rename = "serves-the-image")]
     MatchesImage,
     /// Prints no password on stderr, which is logged.
     // I98, I244
+    #[serde(rename = "quiet-about-secrets")]
     NoSecretsOnStderr,
     /// Ignores unknown request fields, since newer kubelets add some.
     // I164
+    #[serde(rename = "tolerates-new-fields")]
     AcceptsUnknownFields,
     /// Exits non-zero for input that is not a request.
     // I164
+    #[serde(rename = "refuses-garbage")]
     RejectsInvalidInput,
     /// Exits non-zero for an unknown API version.
     // I164
+    #[serde(rename = "refuses-unknown-versions")]
     RejectsUnknownVersions,
     /// Exits non-zero for an empty image.
     // I164
+    #[serde(rename = "refuses-an-empty-image")]
     RejectsEmptyImage,
     /// Does not return the service account token as a password.
     // I117
+    #[serde(rename = "keeps-tokens-to-itself")]
     DoesNotEchoToken,
 }
 
@@ -276,6 +287,27 @@ fn rule_for_error(error: &ResponseError) -> ConformanceRule {
 }
 
 impl ConformanceRule {
+    /// Every rule.
+    #[cfg(test)]
+    pub(crate) const ALL: [ConformanceRule; ConformanceRule::DoesNotEchoToken as usize + 1] = [
+        ConformanceRule::Runs,
+        ConformanceRule::TimeLimit,
+        ConformanceRule::OutputSize,
+        ConformanceRule::ClosesStdout,
+        ConformanceRule::OneJsonObject,
+        ConformanceRule::ApiVersion,
+        ConformanceRule::Schema,
+        ConformanceRule::CacheKeyType,
+        ConformanceRule::Keys,
+        ConformanceRule::MatchesImage,
+        ConformanceRule::NoSecretsOnStderr,
+        ConformanceRule::AcceptsUnknownFields,
+        ConformanceRule::RejectsInvalidInput,
+        ConformanceRule::RejectsUnknownVersions,
+        ConformanceRule::RejectsEmptyImage,
+        ConformanceRule::DoesNotEchoToken,
+    ];
+
     /// A stable name.
     pub fn as_str(self) -> &'static str {
         match self {

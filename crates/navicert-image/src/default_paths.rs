@@ -12,16 +12,16 @@ use crate::docker_helper::{ScopeError, Scopes, parse_mirrors, parse_scopes};
 /// Path of the configuration file or directory.
 pub const CONFIG_VARIABLE: &str = "NAVICERT_IMAGE_CONFIG";
 /// Directory of the plugin executables.
-pub const BIN_DIR_VARIABLE: &str = "NAVICERT_IMAGE_BIN_DIR";
+pub(crate) const BIN_DIR_VARIABLE: &str = "NAVICERT_IMAGE_BIN_DIR";
 /// Path of the daemon's socket.
 pub const SOCKET_VARIABLE: &str = "NAVICERT_IMAGE_SOCKET";
 /// Scopes within registries: comma-separated `host=host/path`.
 // I234
-pub const SCOPES_VARIABLE: &str = "NAVICERT_IMAGE_SCOPES";
+pub(crate) const SCOPES_VARIABLE: &str = "NAVICERT_IMAGE_SCOPES";
 
 /// Mirrors and the registries whose credentials they use: comma-separated `mirror=registry`.
 // I253
-pub const MIRRORS_VARIABLE: &str = "NAVICERT_IMAGE_MIRRORS";
+pub(crate) const MIRRORS_VARIABLE: &str = "NAVICERT_IMAGE_MIRRORS";
 
 /// The name of the socket in the user's runtime directory.
 const SOCKET_NAME: &str = "image.sock";
@@ -46,19 +46,11 @@ impl DefaultPaths {
     /// An invalid scope or mirror.
     pub fn new(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<Self, ScopeError> {
         let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
-        let path = |name: &str| variable(name).map(PathBuf::from);
-        let home_config = path("XDG_CONFIG_HOME").or_else(|| path("HOME").map(|home| home.join(".config")));
-        let dir = home_config.map(|dir| dir.join("navicert/image")).filter(|dir| dir.is_dir());
-        let dir = dir.unwrap_or_else(|| PathBuf::from("/etc/navicert/image"));
+        let (config, bin_dir) = config_and_bin_dir(&variable);
         let text = |name: &str| variable(name).map(|text| text.to_string_lossy().into_owned());
         let mut scopes = parse_scopes(&text(SCOPES_VARIABLE).unwrap_or_default())?;
         scopes.extend(parse_mirrors(&text(MIRRORS_VARIABLE).unwrap_or_default())?);
-        Ok(DefaultPaths {
-            config: path(CONFIG_VARIABLE).unwrap_or_else(|| dir.join("config")),
-            bin_dir: path(BIN_DIR_VARIABLE).unwrap_or_else(|| dir.join("bin")),
-            socket: DefaultPaths::socket(&variable),
-            scopes,
-        })
+        Ok(DefaultPaths { config, bin_dir, socket: DefaultPaths::socket(&variable), scopes })
     }
 
     /// The socket path alone, for helpers that query the daemon.
@@ -74,6 +66,17 @@ impl DefaultPaths {
         let named = named_socket(variable).map(Ok);
         named.unwrap_or_else(|| Ok(RuntimeDirectory::locate(variable).create()?.join(SOCKET_NAME)))
     }
+}
+
+/// The configuration, and the directory of the plugin executables.
+pub(crate) fn config_and_bin_dir(variable: &dyn Fn(&str) -> Option<OsString>) -> (PathBuf, PathBuf) {
+    let path = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let home_config = path("XDG_CONFIG_HOME").or_else(|| path("HOME").map(|home| home.join(".config")));
+    let dir = home_config.map(|dir| dir.join("navicert/image")).filter(|dir| dir.is_dir());
+    let dir = dir.unwrap_or_else(|| PathBuf::from("/etc/navicert/image"));
+    let config = path(CONFIG_VARIABLE).unwrap_or_else(|| dir.join("config"));
+    let bin_dir = path(BIN_DIR_VARIABLE).unwrap_or_else(|| dir.join("bin"));
+    (config, bin_dir)
 }
 
 fn named_socket(variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {

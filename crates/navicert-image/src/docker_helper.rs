@@ -293,7 +293,7 @@ impl HelperAnswer {
 
 /// Encodes the list for standard output, including the newline.
 // I223
-pub fn encode_list(listed: &BTreeMap<String, String>) -> Vec<u8> {
+pub(crate) fn encode_list(listed: &BTreeMap<String, String>) -> Vec<u8> {
     let object = listed.iter().fold(Object::new(), |object, (server, user)| object.text(server, user));
     [object.finish().as_bytes(), b"\n"].concat()
 }

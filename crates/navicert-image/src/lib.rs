@@ -1,4 +1,6 @@
-//! Image pull credentials from the kubelet's credential provider plugins, for kubelets and other image pullers.
+#![doc = include_str!("../README.md")]
+//!
+//! # Request path
 //!
 //! ```text
 //! image ─reference▶ repository ─index▶ providers whose patterns match
@@ -22,26 +24,26 @@ pub mod author;
 pub mod cache_key;
 pub mod config;
 pub mod conformance;
-pub mod credential;
+mod credential;
 #[cfg(unix)]
 pub mod daemon;
 pub mod default_paths;
 pub mod docker_config;
 pub mod docker_helper;
-pub mod error;
+mod error;
 mod go_json;
 mod index;
-mod jitter;
-pub mod keyring;
-pub mod location;
+mod keyring;
+mod location;
 pub mod metrics;
 pub mod node_keyring;
-pub mod pattern;
-pub mod profile;
+mod pattern;
+mod profile;
 pub mod provider;
-pub mod reference;
+mod reference;
 pub mod reload;
-pub mod request;
+pub mod report;
+mod request;
 pub mod response;
 pub mod service_account;
 pub mod shim;
@@ -49,10 +51,14 @@ pub mod shim;
 pub mod socket;
 
 pub use credential::RegistryCredential;
-pub use error::ProviderError;
-pub use keyring::{Keyring, lookup_all};
+pub use error::{ProviderError, StartError};
+pub use keyring::{KeyMatch, Keyring, RejectedKey, lookup_all};
 pub use location::{Location, LocationError};
 pub use pattern::{ImagePattern, Mismatch};
 pub use profile::Profile;
-pub use provider::{ProviderSettings, Providers};
+pub use provider::{ProviderSettings, Providers, ProvidersBuilder, ProvidersError};
 pub use reference::{ReferenceError, Repository};
+pub use service_account::PullIdentity;
+
+pub use navicert_plugin::{Environment, Policy};
+pub use navicert_types::Secret;

@@ -1,11 +1,13 @@
 //! Metrics: the kubelet's under their own names, and navicert's.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use navicert_types::Timestamp;
+use navicert_types::exposition::Exposition;
+use navicert_types::exposition::MetricKind::{self, Counter, Gauge};
 
 use crate::cache_key::CacheKeyType;
 
@@ -68,6 +70,7 @@ pub enum MetricsEvent<'a> {
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RunEnd {
     /// It exited with 0.
     Success,
@@ -79,6 +82,7 @@ pub enum RunEnd {
 
 /// The result of a cache lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum CacheResult {
     /// Credentials, under a key of this type.
     Hit(CacheKeyType),
@@ -104,19 +108,7 @@ impl MetricsRecorder for NoMetrics {
 
 /// Upper bounds of the kubelet's histogram, in seconds.
 // I157
-const BUCKETS: [(f64, &str); 11] = [
-    (0.005, "0.005"),
-    (0.01, "0.01"),
-    (0.025, "0.025"),
-    (0.05, "0.05"),
-    (0.1, "0.1"),
-    (0.25, "0.25"),
-    (0.5, "0.5"),
-    (1.0, "1"),
-    (2.5, "2.5"),
-    (5.0, "5"),
-    (10.0, "10"),
-];
+const BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
 /// In-memory counters, rendered in the Prometheus text format.
 #[derive(Debug, Default)]
@@ -134,6 +126,7 @@ struct Counters {
 struct ProviderCounters {
     errors: u64,
     timeouts: u64,
+    /// Runs in the bucket of the same index; not cumulative.
     buckets: [u64; BUCKETS.len()],
     runs: u64,
     seconds: f64,
@@ -188,8 +181,8 @@ impl TextMetrics {
 impl ProviderCounters {
     fn record_run_end(&mut self, took: Duration, end: RunEnd) {
         let seconds = took.as_secs_f64();
-        for (count, (bound, _)) in self.buckets.iter_mut().zip(BUCKETS) {
-            *count += u64::from(seconds <= bound);
+        if let Some((count, _)) = self.buckets.iter_mut().zip(BUCKETS).find(|(_, bound)| seconds <= *bound) {
+            *count += 1;
         }
         self.runs += 1;
         self.seconds += seconds;
@@ -205,148 +198,97 @@ impl Counters {
     }
 
     fn render(&self) -> String {
-        let mut out = String::new();
+        let mut out = Exposition::default();
         self.upstream(&mut out);
-        let total = |count: u64| vec![(String::new(), count.to_string())];
-        self.family(
-            &mut out,
-            "navicert_image_config_refused_total",
-            "counter",
-            "Number of new configurations that were rejected",
-            total(self.rejected),
-        );
-        self.family(
-            &mut out,
-            "navicert_image_no_match_total",
-            "counter",
-            "Number of images that no provider matched",
-            total(self.no_match),
-        );
-        let each = |value: fn(&ProviderCounters) -> u64| {
-            self.providers
-                .iter()
-                .map(|(name, one)| (label("plugin_name", name), value(one).to_string()))
-                .collect()
-        };
-        self.family(
-            &mut out,
-            "navicert_image_plugin_timeouts_total",
-            "counter",
-            "Number of plugin runs that exceeded their time limit",
-            each(|one| one.timeouts),
-        );
-        self.family(
-            &mut out,
-            "navicert_image_plugin_in_flight",
-            "gauge",
-            "Number of plugin runs in flight",
-            each(|one| one.in_flight),
-        );
-        let timestamps = |value: fn(&ProviderCounters) -> Option<Timestamp>| {
-            let series = self.providers.iter().filter_map(move |(name, one)| {
-                Some((label("plugin_name", name), value(one)?.as_second().to_string()))
-            });
-            series.collect()
-        };
-        self.family(
-            &mut out,
-            "navicert_image_plugin_last_success_timestamp_seconds",
-            "gauge",
-            "Time of the last usable response of the plugin",
-            timestamps(|one| one.answered),
-        );
-        self.family(
-            &mut out,
-            "navicert_image_credential_expiry_timestamp_seconds",
-            "gauge",
-            "Time when the plugin's latest response expires from the cache",
-            timestamps(|one| one.expires),
-        );
-        let rejected = self.nested(|one| {
-            one.rejected.iter().map(|(reason, count)| ("reason", (*reason).to_owned(), *count)).collect()
+        let name = "navicert_image_config_refused_total";
+        out.describe(name, Counter, "Number of new configurations that were rejected");
+        out.sample(name, &[], self.rejected);
+        let name = "navicert_image_no_match_total";
+        out.describe(name, Counter, "Number of images that no provider matched");
+        out.sample(name, &[], self.no_match);
+        let name = "navicert_image_plugin_timeouts_total";
+        let help = "Number of plugin runs that exceeded their time limit";
+        self.each(&mut out, name, Counter, help, |one| Some(one.timeouts));
+        let name = "navicert_image_plugin_in_flight";
+        self.each(&mut out, name, Gauge, "Number of plugin runs in flight", |one| Some(one.in_flight));
+        let name = "navicert_image_plugin_last_success_timestamp_seconds";
+        let help = "Time of the last usable response of the plugin";
+        self.each(&mut out, name, Gauge, help, |one| one.answered.map(Timestamp::as_second));
+        let name = "navicert_image_credential_expiry_timestamp_seconds";
+        let help = "Time when the plugin's latest response expires from the cache";
+        self.each(&mut out, name, Gauge, help, |one| one.expires.map(Timestamp::as_second));
+        let name = "navicert_image_response_errors_total";
+        self.nested(&mut out, name, "Number of plugin responses that were rejected", "reason", |one| {
+            one.rejected.iter().map(|(reason, count)| ((*reason).to_owned(), *count)).collect()
         });
-        self.family(
-            &mut out,
-            "navicert_image_response_errors_total",
-            "counter",
-            "Number of plugin responses that were rejected",
-            rejected,
-        );
-        let lookups = self.nested(|one| {
-            one.lookups.iter().map(|(result, count)| ("result", result.to_string(), *count)).collect()
+        let name = "navicert_image_cache_lookups_total";
+        self.nested(&mut out, name, "Number of cache lookups by result", "result", |one| {
+            one.lookups.iter().map(|(result, count)| (result.to_string(), *count)).collect()
         });
-        self.family(
-            &mut out,
-            "navicert_image_cache_lookups_total",
-            "counter",
-            "Number of cache lookups by result",
-            lookups,
-        );
-        out
+        out.into_text()
     }
 
     /// The kubelet's three metrics, with its help texts.
     // I156–I158, I161
-    fn upstream(&self, out: &mut String) {
-        let errors =
-            self.providers.iter().map(|(name, one)| (label("plugin_name", name), one.errors.to_string()));
+    fn upstream(&self, out: &mut Exposition) {
+        let name = "kubelet_credential_provider_plugin_errors_total";
         let help = "[ALPHA] Number of errors from credential provider plugin";
-        self.family(
-            out,
-            "kubelet_credential_provider_plugin_errors_total",
-            "counter",
-            help,
-            errors.collect(),
-        );
+        self.each(out, name, Counter, help, |one| Some(one.errors));
         let name = "kubelet_credential_provider_plugin_duration";
-        let mut series = Vec::new();
-        for (provider, one) in &self.providers {
-            let of = label("plugin_name", provider);
-            let bounds = BUCKETS.iter().map(|(_, bound)| *bound).zip(one.buckets).chain([("+Inf", one.runs)]);
-            series.extend(
-                bounds.map(|(bound, count)| (format!("_bucket\u{0}{of},le=\"{bound}\""), count.to_string())),
-            );
-            series.push((format!("_sum\u{0}{of}"), one.seconds.to_string()));
-            series.push((format!("_count\u{0}{of}"), one.runs.to_string()));
-        }
         let help = "[ALPHA] Duration of execution in seconds for credential provider plugin";
-        self.family(out, name, "histogram", help, series);
-        let info = self.hash.iter().map(|hash| (label("hash", hash), "1".to_owned())).collect();
-        let help =
-            "[ALPHA] Information about the last applied credential provider configuration with hash as label";
-        self.family(out, "kubelet_credential_provider_config_info", "gauge", help, info);
+        if !self.providers.is_empty() {
+            out.describe(name, MetricKind::Histogram, help);
+        }
+        for (provider, one) in &self.providers {
+            let buckets = BUCKETS.into_iter().zip(one.buckets);
+            out.histogram(name, &[("plugin_name", provider)], buckets, one.seconds, one.runs);
+        }
+        if let Some(hash) = &self.hash {
+            let name = "kubelet_credential_provider_config_info";
+            let help = "[ALPHA] Information about the last applied credential provider configuration with hash as label";
+            out.describe(name, Gauge, help);
+            out.sample(name, &[("hash", hash)], 1);
+        }
     }
 
+    /// Writes a metric of each provider that has a value; none if no provider has.
+    fn each<T: fmt::Display>(
+        &self,
+        out: &mut Exposition,
+        name: &str,
+        kind: MetricKind,
+        help: &str,
+        value: impl Fn(&ProviderCounters) -> Option<T>,
+    ) {
+        let mut values = self.providers.iter().filter_map(|(name, one)| Some((name, value(one)?))).peekable();
+        if values.peek().is_some() {
+            out.describe(name, kind, help);
+        }
+        for (provider, value) in values {
+            out.sample(name, &[("plugin_name", provider)], value);
+        }
+    }
+
+    /// Writes a counter of each provider by one more label.
     fn nested(
         &self,
-        of: impl Fn(&ProviderCounters) -> Vec<(&'static str, String, u64)>,
-    ) -> Vec<(String, String)> {
-        let series = self.providers.iter().flat_map(|(name, one)| {
-            of(one).into_iter().map(|(key, value, count)| {
-                (format!("{},{}", label("plugin_name", name), label(key, &value)), count.to_string())
-            })
-        });
-        series.collect()
-    }
-
-    /// Writes one metric family. The part of a series before NUL is a suffix of the metric name.
-    #[expect(clippy::unused_self, reason = "called like the other rendering steps")]
-    fn family(&self, out: &mut String, name: &str, kind: &str, help: &str, series: Vec<(String, String)>) {
-        if series.is_empty() {
-            return;
+        out: &mut Exposition,
+        name: &str,
+        help: &str,
+        label: &str,
+        values: impl Fn(&ProviderCounters) -> Vec<(String, u64)>,
+    ) {
+        let all = self.providers.iter().map(|(name, one)| (name, values(one)));
+        let all: Vec<_> = all.filter(|(_, values)| !values.is_empty()).collect();
+        if !all.is_empty() {
+            out.describe(name, Counter, help);
         }
-        let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
-        for (labels, value) in series {
-            let (suffix, labels) = labels.split_once('\u{0}').unwrap_or(("", &labels));
-            let labels = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
-            let _ = writeln!(out, "{name}{suffix}{labels} {value}");
+        for (provider, values) in all {
+            for (value, count) in values {
+                out.sample(name, &[("plugin_name", provider), (label, &value)], count);
+            }
         }
     }
-}
-
-fn label(name: &str, value: &str) -> String {
-    let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-    format!("{name}=\"{value}\"")
 }
 
 impl fmt::Display for CacheResult {

@@ -10,8 +10,9 @@ use navicert_types::Clock;
 
 use crate::credential::RegistryCredential;
 use crate::docker_config::{DockerConfig, DockerConfigError, read_config_json, read_legacy};
-use crate::keyring::Keyring;
+use crate::keyring::{Keyring, lookup_all};
 use crate::profile::Profile;
+use crate::provider::{Attempt, Lookup};
 
 /// How long a result, including "not found", is cached.
 // I144
@@ -88,6 +89,39 @@ impl NodeKeyring {
             keyring: Arc::new(Keyring::new(config, self.profile)),
             file: Some(path),
         })
+    }
+}
+
+/// The credentials of a node for one pull, if its docker configuration is used.
+#[derive(Clone, Debug, Default)]
+pub struct NodeCredentials(Option<(String, Arc<Keyring>)>);
+
+impl NodeCredentials {
+    /// Searches the directories of a kubelet.
+    // I144
+    pub fn find(folders: NodeDirectories, profile: Profile, clock: Arc<dyn Clock>) -> Self {
+        let found = NodeKeyring::new(folders, profile, clock).current();
+        NodeCredentials(found.file.map(|file| (file.to_string_lossy().into_owned(), found.keyring)))
+    }
+
+    /// Path of the configuration file.
+    pub fn file(&self) -> Option<&str> {
+        self.0.as_ref().map(|(file, _)| file.as_str())
+    }
+
+    /// The credentials to try, in order: the node's, then the providers'.
+    // I142
+    pub fn attempts<'a>(&'a self, lookup: &'a Lookup) -> Vec<Attempt<'a>> {
+        let mut attempts = Vec::new();
+        if let Some((file, keyring)) = &self.0 {
+            for found in lookup_all(&[keyring], lookup.image()) {
+                let attempt =
+                    |credential| Attempt { provider: file, key: found.key, credential, source: None };
+                attempts.extend(found.credentials.iter().map(attempt));
+            }
+        }
+        attempts.extend(lookup.attempts());
+        attempts
     }
 }
 

@@ -28,6 +28,7 @@ pub struct ImagePattern {
 /// Why a pattern does not match; variants in the order of the checks.
 // I76
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Mismatch {
     /// The ports differ as text.
     // I72

@@ -10,6 +10,7 @@
 //! registry are shared, failures back off, and cached credentials stay usable while the API server is unreachable.
 // I148, I259, I262, I110
 
+mod builder;
 mod cache;
 mod resolve;
 mod run;
@@ -25,6 +26,7 @@ use std::time::Duration;
 use navicert_plugin::{Environment, Policy, Runner};
 use navicert_types::Clock;
 
+pub use builder::{ProvidersBuilder, ProvidersError};
 pub use cache::{CacheEntry, CacheListing};
 pub use resolve::Provider;
 
@@ -37,6 +39,7 @@ use crate::keyring::{Keyring, lookup_all};
 use crate::location::Location;
 use crate::metrics::{MetricsEvent, MetricsRecorder, NoMetrics};
 use crate::profile::Profile;
+use crate::reference::Repository;
 use crate::service_account::{PullIdentity, ServiceAccountCache, ServiceAccounts, Skipped};
 use slots::RunSlots;
 
@@ -147,7 +150,7 @@ impl Providers {
 
     /// Creates the providers of another configuration. Unchanged providers keep their caches.
     // I250
-    pub fn reconfigured(&self, config: &ImageConfig) -> Self {
+    pub(crate) fn reconfigured(&self, config: &ImageConfig) -> Self {
         Providers::with_shared(config, Arc::clone(&self.shared), &self.providers)
     }
 
@@ -203,9 +206,28 @@ impl Providers {
         Lookup { image: image.to_owned(), outcomes: outcomes.collect() }
     }
 
+    /// The credentials for an image, in the order to try them. If there is none, pull anonymously. Blocks while plugins run;
+    /// [`Providers::lookup`] also tells where each credential comes from.
+    ///
+    /// # Errors
+    /// The first [`ProviderError`], if a provider failed and no other had a credential.
+    pub fn credentials(
+        &self,
+        image: &Repository,
+        identity: &PullIdentity,
+    ) -> Result<Vec<RegistryCredential>, ProviderError> {
+        let lookup = self.lookup(image.as_str(), identity);
+        let credentials: Vec<_> =
+            lookup.attempts().into_iter().map(|attempt| attempt.credential.clone()).collect();
+        match lookup.errors().next() {
+            Some(error) if credentials.is_empty() => Err(error.clone()),
+            _ => Ok(credentials),
+        }
+    }
+
     /// Looks up an image in one provider, even if its patterns do not match; for callers that selected it otherwise.
     // I232
-    pub fn lookup_in(&self, provider: &Arc<Provider>, image: &str, identity: &PullIdentity) -> Lookup {
+    pub(crate) fn lookup_in(&self, provider: &Arc<Provider>, image: &str, identity: &PullIdentity) -> Lookup {
         let outcome = provider.resolve(image, identity, &self.shared);
         Lookup { image: image.to_owned(), outcomes: vec![(Arc::clone(provider), outcome)] }
     }
@@ -239,7 +261,7 @@ impl Providers {
 
     /// Lists the unexpired cached responses. Runs no plugin.
     // I238
-    pub fn list_cache(&self) -> Vec<CacheListing> {
+    pub(crate) fn list_cache(&self) -> Vec<CacheListing> {
         self.providers.iter().flat_map(|provider| provider.list_cache()).collect()
     }
 
@@ -331,6 +353,7 @@ pub struct ProviderAnswer {
 
 /// The origin of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum AnswerOrigin {
     /// The cache, under a key of this type.
     Cache(CacheKeyType),

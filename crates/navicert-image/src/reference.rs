@@ -4,6 +4,7 @@
 // I81–I86
 
 use std::fmt;
+use std::str::FromStr;
 
 use thiserror::Error;
 
@@ -91,6 +92,15 @@ impl Repository {
     /// The registry: the text before the first slash.
     pub fn registry(&self) -> &str {
         self.0.split('/').next().unwrap_or_default()
+    }
+}
+
+impl FromStr for Repository {
+    type Err = ReferenceError;
+
+    /// As [`Repository::from_image`].
+    fn from_str(image: &str) -> Result<Self, ReferenceError> {
+        Repository::from_image(image)
     }
 }
 

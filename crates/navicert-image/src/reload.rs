@@ -57,6 +57,7 @@ pub struct RejectedConfig {
 
 /// The result of a reload.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ConfigReload {
     /// The files have not changed.
     Unchanged,

@@ -7,7 +7,7 @@ use navicert_types::image_credential::{CredentialProviderRequest, REQUEST_KIND, 
 use crate::go_json::Object;
 
 /// Encodes a request as one line of JSON. Omits service-account fields for versions before v1.
-pub fn encode(request: &CredentialProviderRequest, version: WireVersion) -> Secret<Vec<u8>> {
+pub(crate) fn encode(request: &CredentialProviderRequest, version: WireVersion) -> Secret<Vec<u8>> {
     let mut object = Object::new()
         .text("kind", REQUEST_KIND)
         .text("apiVersion", version.api_version())

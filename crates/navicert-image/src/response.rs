@@ -89,7 +89,10 @@ pub enum OutputShape {
 pub struct FoundVersion(Option<String>);
 
 /// The stage at which the kubelet rejects a response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub enum ResponseStage {
     /// Parsing the JSON and decoding its fields.
     // I101, I103

@@ -6,12 +6,12 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use navicert_types::backoff::random_fraction;
 use navicert_types::{Clock, Secret, Timestamp};
 use thiserror::Error;
 
 use crate::cache_key::ServiceAccountIdentity;
 use crate::config::TokenSettings;
-use crate::jitter;
 
 /// A token is refreshed when less than this fraction of its lifetime remains.
 // I115
@@ -142,6 +142,7 @@ fn missing_grant_hint(message: &str, audience: &str) -> String {
 
 /// Why a provider in service-account mode is skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Skipped {
     /// The provider requires a service account, but the pull has none.
     // I111
@@ -204,7 +205,7 @@ pub(crate) struct KnownAccount {
 
 impl ServiceAccountCache {
     pub(crate) fn new(api: Arc<dyn ServiceAccounts>, clock: Arc<dyn Clock>) -> Self {
-        ServiceAccountCache { api, clock, jitter: jitter::random_fraction, state: Mutex::default() }
+        ServiceAccountCache { api, clock, jitter: random_fraction, state: Mutex::default() }
     }
 
     /// Reads the account. If the API server fails, returns the last known state.

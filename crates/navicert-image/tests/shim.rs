@@ -12,7 +12,7 @@ use std::thread;
 
 use navicert_image::response::Response;
 use navicert_testkit::Program;
-use navicert_testkit::program::Outcome;
+use navicert_testkit::cli::program::Outcome;
 use navicert_types::image_credential::WireVersion;
 
 const SHIM: &str = env!("CARGO_BIN_EXE_navicert-image-provider");

@@ -9,7 +9,7 @@ use navicert_image::config::{ConfigFile, ConfigStage, ImageConfig};
 use navicert_image::docker_config::read_config_json;
 use navicert_image::response::Response;
 use navicert_image::{ImagePattern, Keyring, Location, Profile, RegistryCredential};
-use navicert_testkit::vectors::{Vector, run_suite};
+use navicert_testkit::k8s::vectors::{Vector, run_suite};
 use navicert_types::time::Duration;
 use serde_json::{Value, json};
 

@@ -1,19 +1,11 @@
-//! Adapter for kube-rs: a `kube::Client` that sends its requests through navicert's transport.
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+//!
+//! # Types
 //!
 //! ```text
 //! kube::Client ──▶ (layers) ──▶ KubeService ──▶ navicert_client::Transport
 //! (typed API)                   (bodies)        (credentials, rotation, 401)
-//! ```
-//!
-//! The plugin runs when the first request needs it, once for all waiting requests. A 401 refreshes the credential and the
-//! request is retried once. A new client certificate gets new connections, and old watches end with an error that
-//! informers retry.
-//!
-//! ```no_run
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let client = navicert_kube::try_default()?;
-//! let version = client.apiserver_version().await?;
-//! # let _ = version; Ok(()) }
 //! ```
 //!
 //! [`ClientBuilder`] selects a kubeconfig, a context, a plugin policy and tower layers. Programs that keep kube's own

@@ -200,7 +200,7 @@ async fn exec_plugin_runs_once_for_concurrent_requests_and_once_more_after_a_401
     api.accept_token("token-1", "ann", &[]);
     api.accept_token("token-2", "ann", &[]);
     let plugin = FakeExecPlugin::start(|run| json!({"token": format!("token-{run}")}));
-    let path = kubeconfig(dir.path(), &api, &ca, &[("a", exec(&plugin.write_plugin(dir.path())))]);
+    let path = kubeconfig(dir.path(), &api, &ca, &[("a", exec(plugin.write_plugin(dir.path())))]);
     let config = options(&path).context("a").resolve().unwrap();
     let source = Client::builder(config).registry(AuthenticatorRegistry::new()).credential_source();
     let client = client(dir.path(), &api, &ca, source).await;

@@ -66,7 +66,7 @@ async fn plugin_policy_of_the_builder_replaces_that_of_the_configuration() {
     let (api, dir) = (ApiServer::start(&ca), tempfile::tempdir().unwrap());
     api.accept_token("t", "ann", &[]);
     let plugin = FakeExecPlugin::start(|_| json!({"token": "t"}));
-    let path = kubeconfig(dir.path(), &api, &ca, &[("a", exec(&plugin.write_plugin(dir.path())))]);
+    let path = kubeconfig(dir.path(), &api, &ca, &[("a", exec(plugin.write_plugin(dir.path())))]);
     let options = options(&path).context("a");
     let error = ClientBuilder::new(options.clone()).plugin_policy(Policy::DenyAll).build().err().unwrap();
     assert!(matches!(error, ClientError::Config(_)), "{error}");
@@ -123,7 +123,7 @@ async fn layers_see_a_retried_request_once_and_the_last_layer_sees_it_first() {
     let (api, dir) = (ApiServer::start(&ca), tempfile::tempdir().unwrap());
     api.accept_token("token-2", "ann", &[]);
     let plugin = FakeExecPlugin::start(|run| json!({"token": format!("token-{run}")}));
-    let path = kubeconfig(dir.path(), &api, &ca, &[("a", exec(&plugin.write_plugin(dir.path())))]);
+    let path = kubeconfig(dir.path(), &api, &ca, &[("a", exec(plugin.write_plugin(dir.path())))]);
     let count = Arc::new(AtomicUsize::new(0));
     let layer = |name| OrderLayer(name, Arc::clone(&count));
     let builder = ClientBuilder::new(options(&path)).layer(layer("inner")).context("a");

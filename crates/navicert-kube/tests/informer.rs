@@ -16,7 +16,7 @@ use kube::runtime::watcher::Event;
 use kube::{Api, ResourceExt};
 use navicert_client::exec::AuthenticatorRegistry;
 use navicert_client::{Client, ConfigOptions};
-use navicert_testkit::{Answer, ApiServer, Ca, Cut, Watch, wait};
+use navicert_testkit::{Answer, ApiServer, Ca, Cut, Kubeconfig, Watch, wait};
 use navicert_types::Clock;
 use navicert_types::clock::ManualClock;
 use serde_json::{Value, json};
@@ -83,17 +83,7 @@ impl Cluster {
         );
         fs::write(&script, text).unwrap();
         fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-        fs::write(dir.join("ca.crt"), ca.pem()).unwrap();
-        let config = json!({
-            "current-context": "x",
-            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-            "clusters": [{"name": "c", "cluster": {"server": self.api.url(), "certificate-authority": "ca.crt"}}],
-            "users": [{"name": "u", "user": {"exec": {
-                "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never", "command": "./plugin",
-            }}}],
-        });
-        let path = dir.join("config");
-        fs::write(&path, config.to_string()).unwrap();
+        let path = Kubeconfig::new(self.api.url()).ca(ca).exec("./plugin").write(dir.join("config"));
         navicert_kube::client(self.transport(&path), "default")
     }
 

@@ -6,7 +6,6 @@
 #[path = "../examples/controller/counting.rs"]
 mod counting;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,8 +13,8 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{ListParams, PostParams};
-use navicert_testkit::cluster::Cluster;
-use navicert_testkit::{Ca, FakeExecPlugin, wait};
+use navicert_testkit::k8s::cluster::Cluster;
+use navicert_testkit::{Ca, FakeExecPlugin, Kubeconfig, wait};
 use navicert_types::{Clock, SystemClock};
 use serde_json::{Value, json};
 
@@ -53,18 +52,11 @@ fn rotating(cluster: &'static Cluster, authority: Ca, with_certificate: bool) ->
 }
 
 fn kubeconfig(cluster: &Cluster, plugin: &FakeExecPlugin, dir: &Path, namespace: &str) -> PathBuf {
-    let config = json!({
-        "current-context": "x",
-        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u", "namespace": namespace}}],
-        "clusters": [{"name": "c", "cluster": {"server": cluster.server(), "certificate-authority": cluster.ca()}}],
-        "users": [{"name": "u", "user": {"exec": {
-            "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never",
-            "command": plugin.write_plugin(dir),
-        }}}],
-    });
-    let path = dir.join("config");
-    fs::write(&path, config.to_string()).unwrap();
-    path
+    Kubeconfig::new(cluster.server())
+        .ca_file(cluster.ca())
+        .exec(plugin.write_plugin(dir))
+        .namespace(namespace)
+        .write(dir.join("config"))
 }
 
 /// Creates a ConfigMap and waits until the controller has counted its entries.

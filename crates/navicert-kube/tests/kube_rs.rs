@@ -1,41 +1,34 @@
 //! Checks what README.md and docs/clients.md say about unmodified kube-rs, with the release that this workspace uses. When a test
 //! fails, kube-rs has improved, and the docs have to be updated (client-credentials.md §11).
 #![cfg(unix)]
-#![expect(clippy::unwrap_used, reason = "helpers of tests; a broken set-up should stop the test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests; a broken set-up should stop the test"
+)]
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::KubeConfigOptions;
 use navicert_client::exec::AuthenticatorRegistry;
 use navicert_client::{Client, ConfigOptions};
-use navicert_testkit::{ApiServer, Ca, FakeExecPlugin};
+use navicert_testkit::k8s::kubeconfig::exec_user;
+use navicert_testkit::{ApiServer, Ca, FakeExecPlugin, Kubeconfig};
 use navicert_types::clock::ManualClock;
 use navicert_types::{Clock, SystemClock};
 use serde_json::{Value, json};
 
 /// Writes a kubeconfig for this server with this exec section.
 fn kubeconfig(dir: &Path, api: &ApiServer, ca: &Ca, exec: &Value) -> PathBuf {
-    fs::write(dir.join("ca.crt"), ca.pem()).unwrap();
-    let mut config = json!({
-        "current-context": "x",
-        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-        "clusters": [{"name": "c", "cluster": {"server": api.url(), "certificate-authority": "ca.crt"}}],
-        "users": [{"name": "u", "user": {"exec": {
-            "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never",
-        }}}],
-    });
-    let section = config.pointer_mut("/users/0/user/exec").unwrap().as_object_mut().unwrap();
-    section.extend(exec.as_object().unwrap().clone());
-    let path = dir.join("config");
-    fs::write(&path, config.to_string()).unwrap();
-    path
+    let mut user = exec_user("replaced");
+    user["exec"].as_object_mut().unwrap().extend(exec.as_object().unwrap().clone());
+    Kubeconfig::new(api.url()).ca(ca).user(user).write(dir.join("config"))
 }
 
 async fn stock(path: &Path) -> Result<kube::Client, kube::Error> {
-    let read = Kubeconfig::read_from(path).unwrap();
+    let read = kube::config::Kubeconfig::read_from(path).unwrap();
     let config = kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await.unwrap();
     kube::Client::try_from(config)
 }

@@ -4,11 +4,8 @@
 #[expect(dead_code, reason = "the example has a main function")]
 mod quickstart;
 
-use std::fs;
-
 use navicert_client::ConfigOptions;
-use navicert_testkit::{ApiServer, Ca};
-use serde_json::json;
+use navicert_testkit::{ApiServer, Ca, Kubeconfig};
 
 #[test]
 fn page_shows_the_example_as_it_is() {
@@ -24,15 +21,7 @@ async fn example_prints_the_name_of_the_user() {
     let ca = Ca::new("root");
     let (api, dir) = (ApiServer::start(&ca), tempfile::tempdir().unwrap());
     api.accept_token("token", "ann", &[]);
-    fs::write(dir.path().join("ca.crt"), ca.pem()).unwrap();
-    let config = json!({
-        "current-context": "x",
-        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-        "clusters": [{"name": "c", "cluster": {"server": api.url(), "certificate-authority": "ca.crt"}}],
-        "users": [{"name": "u", "user": {"token": "token"}}],
-    });
-    let path = dir.path().join("config");
-    fs::write(&path, config.to_string()).unwrap();
+    let path = Kubeconfig::new(api.url()).ca(&ca).token("token").write(dir.path().join("config"));
     let config = ConfigOptions::new([("PATH", "/usr/bin:/bin")].into_iter().collect(), "/");
     let client = navicert_kube::from_config(config.kubeconfig(&path).resolve().unwrap()).unwrap();
     assert_eq!(quickstart::user_name(client).await.unwrap(), "ann");

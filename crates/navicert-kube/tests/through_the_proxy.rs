@@ -14,7 +14,7 @@ use std::sync::Arc;
 use futures_util::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams, WatchEvent, WatchParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::KubeConfigOptions;
 use navicert_authn::config::{AuthnReloader, ConfigOrigin, ConfigSources};
 use navicert_authn::jwks::JwksContext;
 use navicert_client::credential::{Credential, StaticCredential};
@@ -29,7 +29,7 @@ use navicert_server::listener::{self, Security, Socket};
 use navicert_server::metrics::ListenerMetrics;
 use navicert_server::proxy::settings::{ProxySettings, SelfCheck};
 use navicert_server::proxy::{Proxy, ProxyParts};
-use navicert_testkit::{ApiServer, Ca, FakeExecPlugin, Issuer, wait};
+use navicert_testkit::{ApiServer, Ca, FakeExecPlugin, Issuer, Kubeconfig, wait};
 use navicert_types::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -69,22 +69,12 @@ impl ProxyFixture {
     }
 
     fn kubeconfig(&self, user: &Value) -> String {
-        let dir = self.dir.path();
-        fs::write(dir.join("ca.crt"), self.ca.pem()).unwrap();
-        json!({
-            "current-context": "x",
-            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-            "clusters": [{"name": "c", "cluster": {
-                "server": format!("https://{}", self.address), "certificate-authority": dir.join("ca.crt"),
-            }}],
-            "users": [{"name": "u", "user": user}],
-        })
-        .to_string()
+        Kubeconfig::new(format!("https://{}", self.address)).ca(&self.ca).user(user.clone()).to_string()
     }
 
     /// Unmodified kube-rs.
     async fn stock(&self, user: &Value) -> kube::Client {
-        let kubeconfig = Kubeconfig::from_yaml(&self.kubeconfig(user)).unwrap();
+        let kubeconfig = kube::config::Kubeconfig::from_yaml(&self.kubeconfig(user)).unwrap();
         let options = KubeConfigOptions::default();
         kube::Client::try_from(kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap())
             .unwrap()

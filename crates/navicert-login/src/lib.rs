@@ -1,4 +1,6 @@
-//! OpenID Connect login for Kubernetes clients, as an exec credential plugin.
+#![doc = include_str!("../README.md")]
+//!
+//! # The path of a run
 //!
 //! ```text
 //! arguments ──▶ LoginRequest ──▶ CacheKey ──▶ entry fresh? ──yes──▶ credential      (one file is read, nothing else)
@@ -16,8 +18,7 @@
 //!          grant ──▶ check ──▶ store ──▶ unlock ──▶ credential
 //! ```
 //!
-//! A provider fault never starts a login, any number of processes share one login and its failure, and nothing that was not
-//! verified is stored or returned.
+//! Each stage is a module; [`login()`] calls them in this order.
 
 pub mod args;
 mod attempt;
@@ -45,6 +46,7 @@ mod test_support;
 
 use std::time::Duration;
 
+pub use navicert_plugin::Environment;
 use navicert_types::{Secret, Timestamp};
 
 pub use attempt::SessionOrigin;

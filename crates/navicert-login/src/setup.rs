@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use navicert_authn::config::load;
 use navicert_authn::jwks::{KeySet, StaticKeys};
-use navicert_authn::model::AuthnRequest;
-use navicert_authn::{Authenticators, AuthnOutcome, AuthnProfile};
+
+use navicert_authn::{Authenticators, AuthnOutcome, AuthnProfile, AuthnRequest};
 use navicert_types::{Secret, redact};
 use serde_json::{Map, Value};
 

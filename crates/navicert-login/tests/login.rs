@@ -12,7 +12,7 @@ use navicert_login::{Invocation, SessionOrigin};
 use navicert_testkit::{Algorithm, Answer, SigningKey};
 use serde_json::json;
 
-use navicert_testkit::login_provider::{failure, form};
+use navicert_testkit::services::login_provider::{failure, form};
 use support::Setup;
 
 /// A setup whose session was obtained without a person.

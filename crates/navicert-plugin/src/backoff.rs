@@ -1,31 +1,12 @@
 //! Exponential back-off between failed runs.
 // C441
 
-use std::collections::hash_map::RandomState;
 use std::fmt;
-use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
 use navicert_types::Clock;
-
-/// Parameters of the back-off.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BackoffSettings {
-    /// Delay after the first failure.
-    pub initial: Duration,
-    /// Longest delay, before jitter.
-    pub max: Duration,
-    /// Jitter as a fraction of the delay.
-    pub jitter: f64,
-}
-
-impl Default for BackoffSettings {
-    /// One second, doubling up to 30 seconds, ±20 %.
-    fn default() -> Self {
-        BackoffSettings { initial: Duration::from_secs(1), max: Duration::from_secs(30), jitter: 0.2 }
-    }
-}
+use navicert_types::backoff::{BackoffSettings, random_fraction};
 
 /// Counts consecutive failures and computes the delay before the next attempt, on the monotonic clock.
 ///
@@ -62,12 +43,8 @@ impl Backoff {
     /// Like [`Backoff::record_failure`], with a delay of at least `floor`: for failed interactive runs.
     // C443
     pub fn record_failure_with_min_delay(&mut self, floor: Duration) -> Duration {
-        let doubled = self.settings.initial.saturating_mul(2_u32.saturating_pow(self.failures));
+        let wait = self.settings.delay(self.failures, (self.random)()).max(floor);
         self.failures = self.failures.saturating_add(1);
-        let fraction = (self.random)().clamp(0.0, 1.0);
-        let factor = (1.0 + self.settings.jitter * (2.0 * fraction - 1.0)).max(0.0);
-        let wait = doubled.min(self.settings.max);
-        let wait = Duration::try_from_secs_f64(wait.as_secs_f64() * factor).unwrap_or(wait).max(floor);
         self.not_before = Some(self.clock.monotonic().saturating_add(wait));
         wait
     }
@@ -98,12 +75,6 @@ impl fmt::Debug for Backoff {
             .field("not_before", &self.not_before)
             .finish_non_exhaustive()
     }
-}
-
-/// A number from 0 to 1 from the standard library's random hash keys: enough for jitter.
-fn random_fraction() -> f64 {
-    let bits = RandomState::new().build_hasher().finish() >> 32;
-    u32::try_from(bits).map_or(0.5, |bits| f64::from(bits) / f64::from(u32::MAX))
 }
 
 #[cfg(test)]
@@ -141,9 +112,6 @@ mod tests {
             fail(&mut backoff, 10);
             assert_eq!(backoff.record_failure(), Duration::from_millis(longest));
         }
-        let shares: Vec<_> = (0..1_000).map(|_| random_fraction()).collect();
-        assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)));
-        assert!(shares.iter().any(|share| *share < 0.2) && shares.iter().any(|share| *share > 0.8));
     }
 
     #[test]

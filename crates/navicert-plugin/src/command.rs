@@ -203,7 +203,7 @@ impl Command {
 
     /// The program as configured, lexically cleaned: the command in client-go's messages, and the child's `argv[0]`.
     // C134, C325
-    pub fn cleaned_program(&self) -> OsString {
+    pub(crate) fn cleaned_program(&self) -> OsString {
         clean_command(&self.program)
     }
 
@@ -213,17 +213,17 @@ impl Command {
     }
 
     /// The declared settings with their values.
-    pub fn declared(&self) -> &[(String, String)] {
+    pub(crate) fn declared(&self) -> &[(String, String)] {
         &self.settings
     }
 
     /// The declared names of other settings.
-    pub fn declared_names(&self) -> &[String] {
+    pub(crate) fn declared_names(&self) -> &[String] {
         &self.setting_names
     }
 
     /// The names of the variables that a configuration sets in addition to the inherited ones, in order.
-    pub fn extra_names(&self) -> impl Iterator<Item = &OsStr> {
+    pub(crate) fn extra_names(&self) -> impl Iterator<Item = &OsStr> {
         self.extra.iter().map(|(name, _)| name.as_os_str())
     }
 

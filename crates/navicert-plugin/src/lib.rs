@@ -1,5 +1,9 @@
-//! Runs external programs: credential plugins, image credential providers and signers. No other crate starts processes,
-//! and this crate knows nothing about what a program is for.
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+//!
+//! # Stages
+//!
+//! No other crate of navicert starts processes, and this crate knows nothing about what a program is for.
 //!
 //! ```text
 //! Command ──policy──▶ Permitted<Command> ──runner──▶ Completed | RunError
@@ -41,13 +45,14 @@ mod unix;
 #[cfg(unix)]
 use unix as platform;
 
-pub use backoff::{Backoff, BackoffSettings};
+pub use backoff::Backoff;
 pub use command::{Command, Environment, ProcessGroup, Stderr, StderrReceiver, Stdin, StdoutReceiver};
 pub use completion::{JoinError, Waiter, detach};
 pub use error::{
     DeniedVariables, MalformedCommand, PermitError, PolicyDenial, PolicyError, ResolveError, RunError,
 };
 pub use expiring_cache::{CacheHit, ExpiringCache, Generation};
+pub use navicert_types::backoff::BackoffSettings;
 pub use policy::{Allowlist, AllowlistEntry, Permitted, Policy, Sha256Digest};
 pub use process::ProcessRunner;
 pub use repeated_stderr::RepeatedStderrFilter;

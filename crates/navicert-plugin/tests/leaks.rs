@@ -10,10 +10,10 @@ use std::time::Duration;
 use navicert_plugin::{
     AllowlistEntry, Command, Environment, Policy, ProcessGroup, ProcessRunner, Runner, Stderr, Stdin, start,
 };
+use navicert_testkit::cli::FAKE_PLUGIN;
 use navicert_testkit::soak;
 use navicert_types::SystemClock;
 
-const FAKE_PLUGIN: &str = env!("CARGO_BIN_EXE_navicert-fake-plugin");
 const RUNS: usize = 1_000;
 
 /// One command of each kind: successful, failing, killed, too much output, too slow, with stdin, with unread stdin, and one

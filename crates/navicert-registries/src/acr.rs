@@ -16,11 +16,9 @@ use std::time::Duration;
 use navicert_types::Secret;
 use navicert_types::image_credential::CredentialProviderRequest;
 
-pub use challenge::{Challenge, ChallengeError};
-pub use config::{AzureCloud, CloudConfig};
-pub use exchange::exchange_form;
-pub use identity::{AzureIdentity, IdentityBindings};
-pub use mirror::Mirrors;
+pub(crate) use config::{AzureCloud, CloudConfig};
+pub(crate) use identity::{AzureIdentity, IdentityBindings};
+pub(crate) use mirror::Mirrors;
 
 use crate::context::ProviderContext;
 use crate::error::RegistryError;
@@ -39,7 +37,7 @@ const CLIENT_SECRET_CACHE_DURATION: Duration = Duration::from_secs(3600);
 
 /// The provider for Azure Container Registry.
 #[derive(Clone, Debug, Default)]
-pub struct Acr {
+pub(crate) struct Acr {
     /// The node's cloud configuration.
     pub config: CloudConfig,
     /// Mirrors of other registries.
@@ -50,7 +48,7 @@ pub struct Acr {
 
 /// A registry of an image.
 #[derive(Clone, Debug)]
-pub struct AcrRegistry {
+pub(crate) struct AcrRegistry {
     /// The credential key: the host as written in the image, after applying mirrors.
     key: String,
     host: AcrHost,

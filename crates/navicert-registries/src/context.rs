@@ -17,7 +17,7 @@ const MAX_FILE_BYTES: u64 = 4 << 20;
 
 /// The inputs of one run.
 #[derive(Debug)]
-pub struct ProviderContext {
+pub(crate) struct ProviderContext {
     /// The environment.
     pub environment: Environment,
     /// The clock.
@@ -32,27 +32,24 @@ pub struct ProviderContext {
 
 impl ProviderContext {
     /// Creates a context whose calls together take at most `total`.
-    ///
-    /// # Errors
-    /// If the proxy in the environment is invalid.
-    pub fn new(
+    pub(crate) fn new(
         environment: Environment,
         clock: Arc<dyn Clock>,
         pause: Box<dyn Sleep>,
         total: Duration,
-    ) -> Result<Self, RegistryError> {
-        let http = RegistryHttpClient::new(&environment, Arc::clone(&clock), pause, total)?;
+    ) -> Self {
+        let http = RegistryHttpClient::new(&environment, Arc::clone(&clock), pause, total);
         let system = PathBuf::from("/sys");
-        Ok(ProviderContext { environment, clock, http, journal: Journal::new(), sysfs: system })
+        ProviderContext { environment, clock, http, journal: Journal::new(), sysfs: system }
     }
 
     /// The value of a variable that is set and not empty.
-    pub fn variable(&self, name: &str) -> Option<&str> {
+    pub(crate) fn variable(&self, name: &str) -> Option<&str> {
         self.environment.variable(name).and_then(|value| value.to_str()).filter(|value| !value.is_empty())
     }
 
     /// The value of a boolean variable; `None` if it is not set.
-    pub fn flag(&self, name: &str) -> Option<bool> {
+    pub(crate) fn flag(&self, name: &str) -> Option<bool> {
         self.variable(name).map(|value| value.eq_ignore_ascii_case("true"))
     }
 
@@ -60,7 +57,11 @@ impl ProviderContext {
     ///
     /// # Errors
     /// If there is no response.
-    pub fn send(&self, service: &'static str, request: &HttpRequest) -> Result<HttpResponse, RegistryError> {
+    pub(crate) fn send(
+        &self,
+        service: &'static str,
+        request: &HttpRequest,
+    ) -> Result<HttpResponse, RegistryError> {
         self.http
             .send(request, &self.journal)
             .map_err(|source| RegistryError::Unreachable { service, source })
@@ -70,7 +71,7 @@ impl ProviderContext {
     ///
     /// # Errors
     /// If it cannot be read, is too large or is not UTF-8.
-    pub fn read_file(&self, path: &Path) -> Result<Secret<String>, RegistryError> {
+    pub(crate) fn read_file(&self, path: &Path) -> Result<Secret<String>, RegistryError> {
         let failed =
             |what: &str, source| RegistryError::File { path: path.to_owned(), what: what.to_owned(), source };
         let size = fs::metadata(path).map_err(|error| failed("read failed", Some(error)))?.len();

@@ -17,10 +17,8 @@ use std::path::Path;
 
 use navicert_types::image_credential::CredentialProviderRequest;
 
-pub use credentials::AwsCredentials;
-pub use endpoint::{AwsService, Endpoints};
-pub use sign::{SignedRequest, sign};
-pub use token::AuthorizationToken;
+pub(crate) use credentials::AwsCredentials;
+pub(crate) use endpoint::Endpoints;
 
 use crate::context::ProviderContext;
 use crate::error::RegistryError;
@@ -30,7 +28,7 @@ use crate::provider::{ProviderCredentials, RegistryProvider};
 
 /// Annotation with the role of a service account.
 // I181
-pub const ROLE_ANNOTATION: &str = "eks.amazonaws.com/ecr-role-arn";
+pub(crate) const ROLE_ANNOTATION: &str = "eks.amazonaws.com/ecr-role-arn";
 /// Variable with the role of service accounts without the annotation.
 const ROLE_VARIABLE: &str = "AWS_ECR_ROLE_ARN";
 /// Session name, shown in CloudTrail.
@@ -39,14 +37,14 @@ const SESSION_NAME: &str = "ecr-credential-provider";
 
 /// The provider for Amazon ECR.
 #[derive(Clone, Debug, Default)]
-pub struct Ecr {
+pub(crate) struct Ecr {
     /// Custom hosts in front of ECR, in lower case and with their port, each with its region.
     pub custom_hosts: BTreeMap<String, String>,
 }
 
 /// A matched registry, with the key of its credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EcrRegistry {
+pub(crate) struct EcrRegistry {
     key: String,
     host: EcrHost,
 }

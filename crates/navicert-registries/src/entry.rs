@@ -8,11 +8,28 @@ use std::sync::Arc;
 use navicert_plugin::Environment;
 use navicert_types::SystemClock;
 
+use crate::acr::Acr;
+use crate::ecr::Ecr;
+use crate::gcp::Gcp;
 use crate::http::ThreadSleep;
 use crate::program::{Invocation, ProviderProgram, run};
 
-/// Runs a provider program as this process.
-pub fn main<P: ProviderProgram>() -> ExitCode {
+/// Runs `acr-credential-provider` as this process.
+pub fn acr_credential_provider() -> ExitCode {
+    main::<Acr>()
+}
+
+/// Runs `auth-provider-gcp` as this process.
+pub fn auth_provider_gcp() -> ExitCode {
+    main::<Gcp>()
+}
+
+/// Runs `ecr-credential-provider` as this process.
+pub fn ecr_credential_provider() -> ExitCode {
+    main::<Ecr>()
+}
+
+fn main<P: ProviderProgram>() -> ExitCode {
     let mut arguments = env::args_os();
     let name = arguments.next().unwrap_or_default();
     let invocation = Invocation {

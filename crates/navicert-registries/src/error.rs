@@ -8,8 +8,8 @@ use navicert_types::{Secret, redact};
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-use crate::form::percent_decode;
-use crate::http::{HttpError, HttpRequest, HttpResponse, HttpsProxyError};
+use crate::http::{HttpError, HttpRequest, HttpResponse};
+use crate::percent::percent_decode;
 
 /// Maximum length of a service's message in errors.
 const MAX_MESSAGE_CHARS: usize = 300;
@@ -17,7 +17,7 @@ const MAX_MESSAGE_CHARS: usize = 300;
 /// Why a provider failed. Errors never contain secrets.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum RegistryError {
+pub(crate) enum RegistryError {
     /// The request on standard input is invalid.
     #[error(transparent)]
     Request(#[from] AuthorError),
@@ -38,9 +38,6 @@ pub enum RegistryError {
     /// The configuration in the environment is invalid or contradictory.
     #[error("{0}")]
     Environment(String),
-    /// The proxy setting is invalid.
-    #[error(transparent)]
-    Proxy(#[from] HttpsProxyError),
     /// A service is unreachable.
     #[error("failed to reach {service}")]
     Unreachable {
@@ -96,10 +93,12 @@ fn code_and_message(code: &str, message: &str) -> String {
 
 impl RegistryError {
     /// The exit code: 1 failure, 2 usage, 3 invalid file, 4 unreachable, 5 denied by policy.
-    pub fn exit_code(&self) -> u8 {
+    pub(crate) fn exit_code(&self) -> u8 {
         match self {
             RegistryError::Usage(_) => 2,
-            RegistryError::File { .. } | RegistryError::Environment(_) | RegistryError::Proxy(_) => 3,
+            RegistryError::File { .. }
+            | RegistryError::Environment(_)
+            | RegistryError::Unreachable { source: HttpError::InvalidProxy { .. }, .. } => 3,
             RegistryError::Unreachable { source: HttpError::Redirected { .. }, .. }
             | RegistryError::Policy(_) => 5,
             RegistryError::Unreachable { .. } => 4,
@@ -108,7 +107,7 @@ impl RegistryError {
     }
 
     /// A hint for common causes.
-    pub fn hint(&self) -> Option<&'static str> {
+    pub(crate) fn hint(&self) -> Option<&'static str> {
         match self {
             RegistryError::Rejected { service: "ECR Public", status: 400 | 403, .. } => Some(
                 "grant ecr-public:GetAuthorizationToken and sts:GetServiceBearerToken, or remove \

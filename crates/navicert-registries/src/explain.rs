@@ -9,24 +9,24 @@ use navicert_types::redact;
 ///
 /// Write-only for the provider logic: no decision depends on it.
 #[derive(Debug, Default)]
-pub struct Journal {
+pub(crate) struct Journal {
     steps: RefCell<Vec<(&'static str, String)>>,
     warnings: RefCell<Vec<String>>,
 }
 
 impl Journal {
     /// Creates an empty journal.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Journal::default()
     }
 
     /// Records a step: the stage and its result.
-    pub fn note(&self, stage: &'static str, what: impl Into<String>) {
+    pub(crate) fn note(&self, stage: &'static str, what: impl Into<String>) {
         self.steps.borrow_mut().push((stage, redact::terminal(&what.into()).into_owned()));
     }
 
     /// Records a warning for standard error; duplicates are dropped.
-    pub fn warn(&self, what: impl Into<String>) {
+    pub(crate) fn warn(&self, what: impl Into<String>) {
         let what = redact::terminal(&what.into()).into_owned();
         let mut warnings = self.warnings.borrow_mut();
         if !warnings.contains(&what) {
@@ -36,7 +36,7 @@ impl Journal {
     }
 
     /// The recorded warnings.
-    pub fn warnings(&self) -> Vec<String> {
+    pub(crate) fn warnings(&self) -> Vec<String> {
         self.warnings.borrow().clone()
     }
 }

@@ -1,6 +1,6 @@
 //! Forms in `application/x-www-form-urlencoded`.
 
-use navicert_go::percent::{Plus, decode_lenient, encode, is_unreserved};
+use navicert_go::percent::{Plus, encode, is_unreserved};
 use navicert_types::Secret;
 use zeroize::Zeroizing;
 
@@ -8,29 +8,29 @@ use crate::http::{HttpRequest, HttpUrl};
 
 /// A form builder. Its fields may be secrets.
 #[derive(Debug, Default)]
-pub struct Form(Secret<String>);
+pub(crate) struct Form(Secret<String>);
 
 impl Form {
     /// Creates an empty form.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Form::default()
     }
 
     /// Adds a field.
     #[must_use]
-    pub fn field(self, name: &str, value: &str) -> Self {
+    pub(crate) fn field(self, name: &str, value: &str) -> Self {
         let separator = if self.0.is_empty() { "" } else { "&" };
         let value = Zeroizing::new(percent_encode(value));
         Form(Secret::new(format!("{}{separator}{}={}", self.0.expose(), percent_encode(name), &*value)))
     }
 
     /// The encoded form, for a query.
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         self.0.expose()
     }
 
     /// A POST request with the form.
-    pub fn request(&self, url: HttpUrl) -> HttpRequest {
+    pub(crate) fn request(&self, url: HttpUrl) -> HttpRequest {
         HttpRequest::new("POST", url).body("application/x-www-form-urlencoded", self.0.expose().as_bytes())
     }
 }
@@ -38,11 +38,6 @@ impl Form {
 /// Percent-encodes everything except unreserved characters; a space becomes `+`.
 fn percent_encode(text: &str) -> String {
     encode(text, Plus::Space, is_unreserved)
-}
-
-/// Decodes percent escapes and keeps everything else.
-pub(crate) fn percent_decode(text: &str) -> Vec<u8> {
-    decode_lenient(text.as_bytes(), Plus::Literal).into_owned()
 }
 
 #[cfg(test)]

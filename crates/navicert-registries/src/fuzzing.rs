@@ -2,12 +2,48 @@
 
 use std::io::{self, Read, Write};
 
-use crate::http::{HttpResponse, wire};
+use crate::http::{HttpUrl, UrlScheme, wire};
 
 /// The HTTP response in `bytes`, which arrive in pieces of at most `piece_bytes`; `None` if it is invalid or its body
 /// exceeds `max_body_bytes`.
-pub fn http_response(bytes: &[u8], piece_bytes: usize, max_body_bytes: usize) -> Option<HttpResponse> {
-    wire::exchange(&mut Peer { rest: bytes, size: piece_bytes.max(1) }, b"", max_body_bytes).ok()
+pub fn http_response(bytes: &[u8], piece_bytes: usize, max_body_bytes: usize) -> Option<FuzzedResponse> {
+    let mut peer = Peer { rest: bytes, size: piece_bytes.max(1) };
+    let response = wire::exchange(&mut peer, b"", max_body_bytes).ok()?;
+    Some((response.status, response.headers, response.body.expose().clone()))
+}
+
+/// Status, headers and body.
+pub type FuzzedResponse = (u16, Vec<(String, String)>, Vec<u8>);
+
+/// The parts of an endpoint's URL; `None` if it is invalid.
+pub fn endpoint_url(text: &str) -> Option<FuzzedUrl> {
+    let url = HttpUrl::parse(text).ok()?;
+    let scheme = if url.scheme == UrlScheme::Https { "https" } else { "http" };
+    Some(FuzzedUrl {
+        written: format!("{scheme}://{}{}", url.authority(), url.target),
+        shown: url.to_string(),
+        joined: url.join("/x").to_string(),
+        host: url.host,
+        port: url.port,
+        target: url.target,
+    })
+}
+
+/// The parts of an endpoint's URL, and its written forms.
+#[derive(Debug, PartialEq, Eq)]
+pub struct FuzzedUrl {
+    /// The host.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// Path and query.
+    pub target: String,
+    /// The whole URL.
+    pub written: String,
+    /// What errors show.
+    pub shown: String,
+    /// With another path.
+    pub joined: String,
 }
 
 /// The text of the first element at a path of an XML document.

@@ -25,7 +25,7 @@ use crate::provider::{Login, ProviderCredentials, RegistryProvider};
 
 /// The annotation that enables pulls with the service account's own identity.
 // I192
-pub const ENABLE_ANNOTATION: &str = "iam.gke.io/enable-wi-image-pull";
+pub(crate) const ENABLE_ANNOTATION: &str = "iam.gke.io/enable-wi-image-pull";
 const USERNAME: &str = "_token";
 /// Keys of a globally cached response.
 // I188
@@ -34,7 +34,7 @@ const GOOGLE_HOST_PATTERNS: [&str; 4] = ["container.cloud.google.com", "gcr.io",
 /// The source of logins.
 // I184
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AuthFlow {
+pub(crate) enum AuthFlow {
     /// The node's access token.
     #[default]
     Gcr,
@@ -49,7 +49,7 @@ impl AuthFlow {
     ///
     /// # Errors
     /// With upstream's message.
-    pub fn parse(text: &str) -> Result<Self, RegistryError> {
+    pub(crate) fn parse(text: &str) -> Result<Self, RegistryError> {
         match text {
             "gcr" => Ok(AuthFlow::Gcr),
             "dockercfg" => Ok(AuthFlow::Dockercfg),
@@ -64,7 +64,7 @@ impl AuthFlow {
 /// Settings for exchanging service account tokens.
 // I192
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Federation {
+pub(crate) struct Federation {
     /// The identity provider.
     pub identity_provider: String,
     /// The project.
@@ -73,7 +73,7 @@ pub struct Federation {
 
 /// The provider for Google's registries.
 #[derive(Clone, Debug, Default)]
-pub struct Gcp {
+pub(crate) struct Gcp {
     /// The source of logins.
     pub flow: AuthFlow,
     /// Token exchange for service accounts, if configured.

@@ -9,20 +9,20 @@ mod gcp;
 
 use thiserror::Error;
 
-pub use acr::{AcrHost, RegistrySuffixes};
-pub use ecr::{EcrHost, PARTITIONS, Partition};
-pub use gcp::is_google;
+pub(crate) use acr::{AcrHost, RegistrySuffixes};
+pub(crate) use ecr::{EcrHost, Partition};
+pub(crate) use gcp::is_google;
 
 /// Host of a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Host {
+pub(crate) struct Host {
     written: String,
     name: String,
 }
 
 /// Why an image's registry cannot belong to any provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum HostError {
+pub(crate) enum HostError {
     /// The image name contains white space or a control character.
     #[error("image name contains white space or a control character")]
     Character,
@@ -42,7 +42,7 @@ impl Host {
     ///
     /// # Errors
     /// [`HostError`].
-    pub fn from_image(image: &str) -> Result<Self, HostError> {
+    pub(crate) fn from_image(image: &str) -> Result<Self, HostError> {
         if image.chars().any(|c| c.is_control() || c.is_whitespace()) {
             return Err(HostError::Character);
         }
@@ -63,23 +63,23 @@ impl Host {
     }
 
     /// The host as written in the image; the key of its credentials.
-    pub fn key(&self) -> &str {
+    pub(crate) fn key(&self) -> &str {
         &self.written
     }
 
     /// The host in lowercase, without a port.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
     /// The labels before a domain suffix, if the host ends with it at a label boundary.
-    pub fn strip_domain_suffix(&self, suffix: &str) -> Option<&str> {
+    pub(crate) fn strip_domain_suffix(&self, suffix: &str) -> Option<&str> {
         self.name.strip_suffix(suffix)?.strip_suffix('.').filter(|rest| !rest.is_empty())
     }
 }
 
 /// The text before an image's first slash, in lowercase, for exact comparison with configured hosts.
-pub fn authority(image: &str) -> String {
+pub(crate) fn authority(image: &str) -> String {
     let image = image.strip_prefix("https://").unwrap_or(image);
     image.split('/').next().unwrap_or_default().to_ascii_lowercase()
 }

@@ -8,14 +8,13 @@
 //! not sent to other hosts.
 // I209, I214, I217
 
-mod dial;
+pub(crate) mod dial;
 mod proxy;
 mod trust;
 mod url;
 pub(crate) mod wire;
 
 use std::fmt;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -23,34 +22,40 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use navicert_plugin::Environment;
+use navicert_types::backoff::{BackoffSettings, random_fraction};
+use navicert_types::proxy::{Proxy, ProxyError};
 use navicert_types::{Clock, Secret};
 use thiserror::Error;
 
-pub use proxy::{HttpsProxy, HttpsProxyError};
-pub use trust::TlsTrust;
-pub use url::{HttpUrl, HttpUrlError, UrlScheme};
+pub(crate) use url::{HttpUrl, UrlScheme};
 
 use crate::explain::Journal;
+use proxy::Proxies;
+use trust::TlsTrust;
 use wire::WireError;
 
 /// Default timeout of a whole run; below the minute after which the kubelet kills a plugin.
-pub const TOTAL_TIMEOUT: Duration = Duration::from_secs(50);
+pub(crate) const TOTAL_TIMEOUT: Duration = Duration::from_secs(50);
 /// Timeout of one attempt.
-pub const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout of one attempt at a metadata server, which is at most one hop away.
-pub const METADATA_ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
+pub(crate) const METADATA_ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Default limit for response bodies; tokens are a few kilobytes.
-pub const MAX_TOKEN_BODY_BYTES: usize = 1 << 20;
+pub(crate) const MAX_TOKEN_BODY_BYTES: usize = 1 << 20;
 
-const INITIAL_BACKOFF: Duration = Duration::from_millis(200);
-const MAX_BACKOFF: Duration = Duration::from_secs(5);
+/// From 200 to 400 ms before the second attempt, then twice as long each time.
+const BACKOFF: BackoffSettings = BackoffSettings {
+    initial: Duration::from_millis(300),
+    max: Duration::from_millis(3_750),
+    jitter: 1.0 / 3.0,
+};
 /// Clock difference above which a warning is printed, since signatures and expiries become invalid.
 // I212
 const MAX_CLOCK_SKEW: Duration = Duration::from_secs(5 * 60);
 
 /// A request.
 #[derive(Clone, Debug)]
-pub struct HttpRequest {
+pub(crate) struct HttpRequest {
     /// `GET`, `POST` or `PUT`.
     pub method: &'static str,
     /// The URL.
@@ -78,7 +83,7 @@ pub struct HttpRequest {
 
 impl HttpRequest {
     /// Creates a request without headers and body.
-    pub fn new(method: &'static str, url: HttpUrl) -> Self {
+    pub(crate) fn new(method: &'static str, url: HttpUrl) -> Self {
         HttpRequest {
             method,
             url,
@@ -95,20 +100,20 @@ impl HttpRequest {
     }
 
     /// Creates a request to a metadata server: short timeout, no proxy.
-    pub fn to_metadata_server(method: &'static str, url: HttpUrl) -> Self {
+    pub(crate) fn to_metadata_server(method: &'static str, url: HttpUrl) -> Self {
         HttpRequest { timeout: METADATA_ATTEMPT_TIMEOUT, direct: true, ..HttpRequest::new(method, url) }
     }
 
     /// Adds a header.
     #[must_use]
-    pub fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+    pub(crate) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, Secret::new(value.into())));
         self
     }
 
     /// Adds a body and its content type.
     #[must_use]
-    pub fn body(mut self, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
+    pub(crate) fn body(mut self, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
         self.body = Some(Secret::new(body.into()));
         self.header("content-type", content_type)
     }
@@ -116,7 +121,7 @@ impl HttpRequest {
 
 /// A response.
 #[derive(Clone, Debug)]
-pub struct HttpResponse {
+pub(crate) struct HttpResponse {
     /// The status.
     pub status: u16,
     /// Headers, with lowercase names.
@@ -127,12 +132,12 @@ pub struct HttpResponse {
 
 impl HttpResponse {
     /// The values of a header, given by its lowercase name.
-    pub fn header<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+    pub(crate) fn header<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.headers.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
     /// The body as text; empty if it is not UTF-8.
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         std::str::from_utf8(self.body.expose()).unwrap_or_default()
     }
 
@@ -144,7 +149,7 @@ impl HttpResponse {
 /// Why a request failed. Messages contain hosts, but neither paths nor headers.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum HttpError {
+pub(crate) enum HttpError {
     /// The host cannot be resolved.
     #[error("failed to resolve `{host}`")]
     Resolve {
@@ -215,15 +220,23 @@ pub enum HttpError {
         /// Host and port.
         host: String,
     },
-    /// The proxy rejected the tunnel.
-    #[error("proxy `{proxy}` rejected the connection to `{host}`: {status}")]
-    ProxyRejected {
-        /// The proxy.
+    /// The proxy rejected the connection, or is no proxy.
+    #[error("failed to connect to `{host}` through proxy `{proxy}`")]
+    Proxy {
+        /// The proxy, without user information.
         proxy: String,
-        /// Its HTTP status.
-        status: u16,
         /// Host and port.
         host: String,
+        /// The cause.
+        source: ProxyError,
+    },
+    /// The environment names an invalid proxy.
+    #[error("invalid proxy in {variable}")]
+    InvalidProxy {
+        /// The variable.
+        variable: &'static str,
+        /// The cause.
+        source: ProxyError,
     },
     /// The whole run timed out.
     #[error("exceeded the total timeout of {limit:?}")]
@@ -235,21 +248,21 @@ pub enum HttpError {
 
 impl HttpError {
     /// Whether a retry may succeed.
-    pub fn is_transient(&self) -> bool {
+    pub(crate) fn is_transient(&self) -> bool {
         use HttpError::{Connect, ConnectionLost, Resolve, TimedOut};
         matches!(self, Resolve { .. } | Connect { .. } | TimedOut { .. } | ConnectionLost { .. })
     }
 }
 
 /// Sleeps between attempts; replaced in tests.
-pub trait Sleep: fmt::Debug {
+pub(crate) trait Sleep: fmt::Debug {
     /// Sleeps for a duration.
     fn sleep(&self, duration: Duration);
 }
 
 /// Sleeps the thread.
 #[derive(Clone, Copy, Debug)]
-pub struct ThreadSleep;
+pub(crate) struct ThreadSleep;
 
 impl Sleep for ThreadSleep {
     #[expect(
@@ -263,42 +276,41 @@ impl Sleep for ThreadSleep {
 
 /// The HTTP client of one run.
 #[derive(Debug)]
-pub struct RegistryHttpClient {
+pub(crate) struct RegistryHttpClient {
     clock: Arc<dyn Clock>,
     sleep: Box<dyn Sleep>,
     trust: TlsTrust,
-    proxy: HttpsProxy,
+    proxies: Proxies,
     total: Duration,
     started: Duration,
 }
 
 impl RegistryHttpClient {
     /// Creates a client whose requests together take at most `total`.
-    ///
-    /// # Errors
-    /// If the proxy in the environment is invalid.
-    pub fn new(
+    pub(crate) fn new(
         environment: &Environment,
         clock: Arc<dyn Clock>,
         pause: Box<dyn Sleep>,
         total: Duration,
-    ) -> Result<Self, HttpsProxyError> {
+    ) -> Self {
         let started = clock.monotonic();
         let trust = TlsTrust::from_environment(environment);
-        let proxy = HttpsProxy::from_environment(environment)?;
-        Ok(RegistryHttpClient { clock, sleep: pause, trust, proxy, total, started })
+        let proxies = Proxies::from_environment(environment);
+        RegistryHttpClient { clock, sleep: pause, trust, proxies, total, started }
     }
 
     /// Sends a request and returns the response with any status. Retries transient failures.
     ///
     /// # Errors
     /// [`HttpError`].
-    pub fn send(&self, request: &HttpRequest, journal: &Journal) -> Result<HttpResponse, HttpError> {
+    pub(crate) fn send(&self, request: &HttpRequest, journal: &Journal) -> Result<HttpResponse, HttpError> {
+        let proxy = if request.direct { None } else { self.proxies.for_url(&request.url)? };
+        let forwarder = proxy.as_ref().filter(|proxy| proxy::forwards(proxy, &request.url));
         let host = request.url.authority();
-        let bytes = wire::encode(request).ok_or(HttpError::BadHeader { host })?;
+        let bytes = wire::encode(request, forwarder).ok_or(HttpError::BadHeader { host })?;
         let mut attempt = 1;
         loop {
-            let outcome = self.attempt(request, bytes.expose());
+            let outcome = self.attempt(request, proxy.as_ref(), bytes.expose());
             let retry = match &outcome {
                 Ok(response) => response.is_transient() || (request.retry)(response),
                 Err(error) => error.is_transient(),
@@ -307,7 +319,7 @@ impl RegistryHttpClient {
             if let Ok(response) = &outcome {
                 self.compare_clocks(request, response, journal);
             }
-            let pause = backoff_after(attempt);
+            let pause = BACKOFF.delay(attempt - 1, random_fraction());
             if !retry || attempt >= request.attempts || self.remaining() <= pause {
                 return outcome;
             }
@@ -316,24 +328,27 @@ impl RegistryHttpClient {
         }
     }
 
-    fn attempt(&self, request: &HttpRequest, bytes: &[u8]) -> Result<HttpResponse, HttpError> {
+    fn attempt(
+        &self,
+        request: &HttpRequest,
+        proxy: Option<&Proxy>,
+        bytes: &[u8],
+    ) -> Result<HttpResponse, HttpError> {
         let limit = request.timeout.min(self.remaining());
         if limit.is_zero() {
             return Err(HttpError::TotalTimeout { limit: self.total });
         }
         let host = request.url.authority();
         let deadline = dial::Deadline::new(&*self.clock, limit);
-        let tunnel = if request.direct { None } else { self.proxy.for_url(&request.url) };
-        let mut stream = dial::connect(request, tunnel, deadline)?;
-        let exchanged = match request.url.scheme {
-            UrlScheme::Http => wire::exchange(&mut stream, bytes, request.max_body_bytes),
-            UrlScheme::Https => {
-                let tls = self.trust.connect(request, stream)?;
-                let mut tls = tls;
-                wire::exchange(&mut tls, bytes, request.max_body_bytes)
-            }
+        let url = &request.url;
+        let mut stream = match proxy {
+            Some(proxy) => proxy::connect(proxy, url, &self.trust, deadline)?,
+            None => dial::connect(&url.host, url.port, request.connect_to, deadline)?,
         };
-        let response = exchanged
+        if url.scheme == UrlScheme::Https {
+            stream = self.trust.connect(&url.host, request.authorities.as_deref(), stream)?;
+        }
+        let response = wire::exchange(&mut *stream, bytes, request.max_body_bytes)
             .map_err(|error| http_error_from_wire(error, host.clone(), limit, request.max_body_bytes))?;
         if matches!(response.status, 301 | 302 | 303 | 307 | 308) {
             let to = response.header("location").next().unwrap_or_default();
@@ -359,14 +374,6 @@ impl RegistryHttpClient {
             journal.warn(format!("the local clock and the clock of `{host}` differ by {} s", skew.as_secs()));
         }
     }
-}
-
-/// Exponential back-off, half fixed and half random, so that nodes do not retry in lockstep.
-fn backoff_after(attempt: u32) -> Duration {
-    let full = INITIAL_BACKOFF.saturating_mul(1 << attempt.min(8)).min(MAX_BACKOFF);
-    let chance = RandomState::new().build_hasher().finish() % 1_000;
-    let half = full / 2;
-    half + half.saturating_mul(u32::try_from(chance).unwrap_or_default()) / 1_000
 }
 
 fn describe_attempt(request: &HttpRequest, outcome: &Result<HttpResponse, HttpError>) -> String {

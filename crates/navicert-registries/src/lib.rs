@@ -1,5 +1,6 @@
-//! Image credential providers for Amazon ECR, Google and Azure registries: three small binaries for the kubelet, docker,
-//! podman and skopeo.
+#![doc = include_str!("../README.md")]
+//!
+//! # Request path
 //!
 //! ```text
 //! entry ──▶ program ──▶ provider
@@ -14,28 +15,26 @@
 //! This is the only crate that calls cloud APIs; no other crate links it. It uses no SDK: each provider makes two or three
 //! documented HTTP calls over blocking sockets to keep the binaries small. AWS requests are signed with `aws-sigv4`.
 //!
-//! [`host`] decides which registry gets a credential: all host labels are compared, and images of other registries get an
+//! `host` decides which registry gets a credential: all host labels are compared, and images of other registries get an
 //! empty response.
 
-pub mod acr;
+mod acr;
 mod context;
-pub mod ecr;
-pub mod entry;
+mod ecr;
+mod entry;
 mod error;
-pub mod explain;
+mod explain;
 mod form;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
-pub mod gcp;
-pub mod host;
-pub mod http;
+mod gcp;
+mod host;
+mod http;
 mod lifetime;
-pub mod machine;
-pub mod program;
-pub mod provider;
+mod machine;
+mod percent;
+mod program;
+mod provider;
 
-pub use context::ProviderContext;
-pub use error::RegistryError;
-pub use form::Form;
-pub use lifetime::cache_duration;
+pub use entry::{acr_credential_provider, auth_provider_gcp, ecr_credential_provider};

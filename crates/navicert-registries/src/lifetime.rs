@@ -10,7 +10,7 @@ const EXPIRY_MARGIN: Duration = Duration::from_secs(5 * 60);
 
 /// `max(0, min(remaining/2, remaining − 5 min))`, in whole seconds. Without an expiry the response is not cached.
 // I176
-pub fn cache_duration(expires: Option<Timestamp>, now: Timestamp) -> Duration {
+pub(crate) fn cache_duration(expires: Option<Timestamp>, now: Timestamp) -> Duration {
     cache_duration_for(
         expires.map(|expires| Duration::try_from(expires.duration_since(now)).unwrap_or_default()),
     )

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// The cloud of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cloud {
+pub(crate) enum Cloud {
     /// Amazon EC2.
     Amazon,
     /// Google Compute Engine.
@@ -22,7 +22,7 @@ pub enum Cloud {
 
 impl Cloud {
     /// Reads the firmware data under `/sys`.
-    pub fn detect(system: &Path) -> Self {
+    pub(crate) fn detect(system: &Path) -> Self {
         let read = |name: &str| {
             let text = fs::read_to_string(system.join(name)).ok()?;
             Some(text.trim().to_owned()).filter(|text| !text.is_empty())
@@ -49,7 +49,7 @@ impl Cloud {
     }
 
     /// Whether to request the metadata of `this` cloud.
-    pub fn may_be(self, this: Cloud) -> bool {
+    pub(crate) fn may_be(self, this: Cloud) -> bool {
         self == this || self == Cloud::Unknown
     }
 }

@@ -23,11 +23,11 @@ use crate::host::EcrHost;
 use crate::http::Sleep;
 use crate::provider::{ProviderCredentials, RegistryProvider, provide};
 
-pub use flags::Flags;
+pub(crate) use flags::Flags;
 
 /// The provider program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProgramKind {
+pub(crate) enum ProgramKind {
     /// `ecr-credential-provider`
     Ecr,
     /// `auth-provider-gcp`, `gcp-credential-provider`
@@ -37,7 +37,7 @@ pub enum ProgramKind {
 }
 
 /// A provider as a program. Each binary contains only one provider, which saves memory on nodes.
-pub trait ProviderProgram: RegistryProvider + Sized {
+pub(crate) trait ProviderProgram: RegistryProvider + Sized {
     /// The program.
     const KIND: ProgramKind;
 
@@ -50,7 +50,7 @@ pub trait ProviderProgram: RegistryProvider + Sized {
 
 /// How a program was started.
 #[derive(Debug)]
-pub struct Invocation {
+pub(crate) struct Invocation {
     /// The program name. With the prefix `docker-credential-` it acts as a docker credential helper.
     pub name: OsString,
     /// Its arguments, without the program name.
@@ -65,7 +65,7 @@ pub struct Invocation {
 
 /// The output of a program.
 #[derive(Debug, Default)]
-pub struct ProviderOutput {
+pub(crate) struct ProviderOutput {
     /// Standard output; may contain a password.
     pub stdout: Secret<Vec<u8>>,
     /// Standard error; never contains a password.
@@ -75,7 +75,7 @@ pub struct ProviderOutput {
 }
 
 /// Runs a program.
-pub fn run<P: ProviderProgram>(invocation: Invocation, stdin: &mut dyn Read) -> ProviderOutput {
+pub(crate) fn run<P: ProviderProgram>(invocation: Invocation, stdin: &mut dyn Read) -> ProviderOutput {
     let name = Path::new(&invocation.name).file_name().unwrap_or(OsStr::new("provider"));
     let name = name.to_string_lossy().into_owned();
     if name.starts_with("docker-credential-") {
@@ -102,7 +102,7 @@ fn run_provider<P: ProviderProgram>(
         return Ok(ProviderOutput { stdout: Secret::new(version.into_bytes()), ..ProviderOutput::default() });
     }
     let context =
-        ProviderContext::new(invocation.environment, invocation.clock, invocation.sleep, flags.timeout)?;
+        ProviderContext::new(invocation.environment, invocation.clock, invocation.sleep, flags.timeout);
     if let Some(image) = flags.explain.clone() {
         return Ok(explain::<P>(&flags, &context, &image, stdin));
     }

@@ -13,7 +13,7 @@ use crate::error::RegistryError;
 /// One cloud's provider.
 ///
 /// [`match_image`](Self::match_image) decides whether an image belongs to the provider; no request is sent before that.
-pub trait RegistryProvider {
+pub(crate) trait RegistryProvider {
     /// A registry of this provider.
     type Registry: std::fmt::Debug;
 
@@ -41,7 +41,7 @@ pub trait RegistryProvider {
 
 /// The credentials returned by a provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProviderCredentials {
+pub(crate) struct ProviderCredentials {
     /// The cache scope.
     pub key_type: CacheKeyType,
     /// The cache duration.
@@ -52,7 +52,7 @@ pub struct ProviderCredentials {
 
 /// A user name and a password with their key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Login {
+pub(crate) struct Login {
     /// A host or host pattern.
     pub key: String,
     /// The user name.
@@ -64,7 +64,7 @@ pub struct Login {
 impl ProviderCredentials {
     /// No credentials and no caching, for images of other registries.
     // I168, I200
-    pub fn none() -> Self {
+    pub(crate) fn none() -> Self {
         ProviderCredentials {
             key_type: CacheKeyType::Registry,
             cache_for: Duration::ZERO,
@@ -74,7 +74,7 @@ impl ProviderCredentials {
 
     /// One credential for one registry.
     // I218
-    pub fn single(key: &str, username: &str, password: Secret<String>, cache_for: Duration) -> Self {
+    pub(crate) fn single(key: &str, username: &str, password: Secret<String>, cache_for: Duration) -> Self {
         let login = Login { key: key.to_owned(), username: username.to_owned(), password };
         ProviderCredentials { key_type: CacheKeyType::Registry, cache_for, logins: vec![login] }
     }
@@ -83,7 +83,7 @@ impl ProviderCredentials {
     ///
     /// # Errors
     /// If a key is invalid.
-    pub fn into_response(self) -> Result<ResponseBuilder, RegistryError> {
+    pub(crate) fn into_response(self) -> Result<ResponseBuilder, RegistryError> {
         let empty = ResponseBuilder::new(self.key_type).cache_for(self.cache_for);
         let add = |response: ResponseBuilder, login: Login| {
             response.credential(login.key, login.username, login.password)
@@ -96,7 +96,7 @@ impl ProviderCredentials {
 ///
 /// # Errors
 /// [`RegistryError`].
-pub fn provide<P: RegistryProvider>(
+pub(crate) fn provide<P: RegistryProvider>(
     provider: &P,
     context: &ProviderContext,
     request: &CredentialProviderRequest,
@@ -117,3 +117,6 @@ pub fn provide<P: RegistryProvider>(
     context.journal.note("cache", format!("by {}, for {duration}", credentials.key_type.as_str()));
     Ok(credentials)
 }
+
+#[cfg(test)]
+mod tests;

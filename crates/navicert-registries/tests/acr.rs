@@ -13,7 +13,7 @@ mod support;
 use std::fs;
 use std::path::PathBuf;
 
-use navicert_testkit::cloud::Azure;
+use navicert_testkit::services::cloud::Azure;
 use navicert_testkit::{Answer, Ca, Canaries, Cut, HttpServer};
 use serde_json::{Value, json};
 use support::{ACR, Run, linked, now};

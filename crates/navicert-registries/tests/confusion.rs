@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use navicert_image::{Keyring, Profile, RegistryCredential};
-use navicert_testkit::cloud::{Amazon, Azure, Google};
+use navicert_testkit::services::cloud::{Amazon, Azure, Google};
 use support::{ACR, ECR, GCP, Run};
 
 /// The cloud an image belongs to.

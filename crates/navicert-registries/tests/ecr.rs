@@ -12,7 +12,7 @@ mod support;
 
 use std::fs;
 
-use navicert_testkit::cloud::Amazon;
+use navicert_testkit::services::cloud::Amazon;
 use navicert_testkit::{Answer, Ca, Canaries, Cut, HttpServer};
 use serde_json::json;
 use support::{ECR, Run, linked, now};

@@ -10,7 +10,7 @@
 
 mod support;
 
-use navicert_testkit::cloud::Google;
+use navicert_testkit::services::cloud::Google;
 use navicert_testkit::{Answer, Canaries, Cut, HttpServer};
 use serde_json::json;
 use support::{GCP, Run, linked};

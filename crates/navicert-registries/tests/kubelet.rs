@@ -23,8 +23,9 @@ use navicert_image::provider::ProviderSettings;
 use navicert_image::service_account::PullIdentity;
 use navicert_image::{Profile, Providers, reload};
 use navicert_plugin::{Environment, ProcessRunner};
-use navicert_testkit::cloud::{Amazon, Azure, Google};
-use navicert_testkit::{Program, report};
+use navicert_testkit::Program;
+use navicert_testkit::cli::sibling::NAVICERT;
+use navicert_testkit::services::cloud::{Amazon, Azure, Google};
 use navicert_types::SystemClock;
 use navicert_types::image_credential::WireVersion;
 use support::{ACR, ECR, GCP, now};
@@ -213,12 +214,7 @@ fn examples_have_no_configuration_errors() {
 
 #[test]
 fn navicert_image_get_and_plugin_check_agree() {
-    // The main binary belongs to another crate: it exists if the whole workspace was built.
-    let navicert = Path::new(ECR).with_file_name("navicert");
-    if !navicert.exists() {
-        report::skipped("navicert", "the binary is not built: run the tests of the whole workspace");
-        return;
-    }
+    let navicert = NAVICERT.find_or_build();
     let node = Node::new();
     let program = |arguments: &[&str]| {
         let program = Program::new(&navicert).own_environment().arguments(arguments);

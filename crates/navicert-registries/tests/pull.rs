@@ -13,8 +13,8 @@ mod support;
 
 use std::fs;
 
-use navicert_testkit::cloud::Amazon;
-use navicert_testkit::image_registry::User;
+use navicert_testkit::services::cloud::Amazon;
+use navicert_testkit::services::image_registry::User;
 use navicert_testkit::{ImageRegistry, Program};
 use support::{ECR, linked};
 

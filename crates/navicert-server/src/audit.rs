@@ -17,6 +17,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use navicert_types::Clock;
+use navicert_types::exposition::MetricKind::Counter;
 use serde::Serialize;
 
 use crate::metrics::{Collector, Exposition};
@@ -215,7 +216,7 @@ impl AuditLog {
     }
 
     /// Whether events are written. Skip collecting details of an event otherwise.
-    pub fn is_enabled(&self) -> bool {
+    pub(crate) fn is_enabled(&self) -> bool {
         self.0.is_some()
     }
 
@@ -336,7 +337,7 @@ impl Collector for AuditLog {
     fn collect(&self, exposition: &mut Exposition) {
         let Some(log) = &self.0 else { return };
         let name = "navicert_audit_lines_total";
-        exposition.describe(name, "counter", "Audit log lines by result");
+        exposition.describe(name, Counter, "Audit log lines by result");
         exposition.sample(name, &[("result", "dropped")], log.shared.dropped.load(Ordering::Relaxed));
         exposition.sample(name, &[("result", "written")], log.shared.written.load(Ordering::Relaxed));
     }

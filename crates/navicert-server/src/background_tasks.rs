@@ -71,14 +71,6 @@ impl Drop for BackgroundTasks {
     }
 }
 
-/// A random number in [0, 1), which spreads the refreshes of many issuers over time.
-pub fn jitter() -> f64 {
-    let mut bytes = [0u8; 4];
-    // Without randomness refreshes coincide, which is acceptable.
-    let _ = aws_lc_rs::rand::fill(&mut bytes);
-    f64::from(u32::from_ne_bytes(bytes)) / (f64::from(u32::MAX) + 1.0)
-}
-
 /// Runs one task per refresher while the refresher is in use.
 async fn refresh_keys(authenticator: Arc<ReloadableAuthenticator>, timer: Arc<dyn Timer>) {
     let mut running = RefreshTasks::default();

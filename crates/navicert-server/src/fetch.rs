@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use http::header::{AUTHORIZATION, LOCATION};
 use http::{HeaderValue, Request, Response, Uri};
 use http_body_util::BodyExt as _;
@@ -22,6 +21,7 @@ use navicert_client::transport::{
     Body, ProxyChoice, ProxyEnvironment, ResponseBody, Timer, Transport, TransportError, TransportSettings,
     Trust,
 };
+use navicert_go::base64::STANDARD;
 
 /// Maximum number of cached transports; tokens choose the addresses of distributed claims.
 const MAX_TRANSPORTS: usize = 256;

@@ -51,7 +51,7 @@ impl Health {
     }
 
     /// Makes readiness fail while in-flight requests are drained.
-    pub fn begin_shutdown(&self) {
+    pub(crate) fn begin_shutdown(&self) {
         self.0.is_stopping.store(true, Ordering::Release);
     }
 

@@ -1,5 +1,8 @@
-//! Servers: the listener, the TokenReview webhook, the authenticating proxy, the local gateway, and HTTP fetching of
-//! signing keys. Token verification itself is in `navicert-authn`.
+#![doc = include_str!("../README.md")]
+//!
+//! # Modules
+//!
+//! Token verification itself is in `navicert-authn`.
 //!
 //! ```text
 //! listener ──▶ forward ──▶ navicert-client's transport ──▶ API server
@@ -8,7 +11,8 @@
 //!              │  gateway (one user's own commands)
 //!              └─▶ webhook ──▶ navicert_authn::ReloadableAuthenticator
 //!
-//! serving: start, drain and shutdown of one server, with health, metrics, audit and TLS reload
+//! startup: from files and settings to a running process; serving: start, drain and shutdown of one server, with health,
+//! metrics, audit and TLS reload
 //!
 //! navicert_authn::jwks::JwksRefresher ──Fetch──▶ fetch::HttpFetch ──▶ navicert_client::transport (TLS, proxies, pools)
 //! navicert_authn::ReloadableAuthenticator ◀── background_tasks ◀── watch (files), timer
@@ -37,9 +41,12 @@ pub mod metrics;
 mod problem;
 pub mod proxy;
 pub mod reload;
+pub mod report;
 pub mod request_info;
 pub mod serving;
+mod setting_values;
 pub mod settings;
+pub mod startup;
 pub mod tls;
 pub mod token_review_client;
 mod trace_context;

@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::limits::ServerLimits;
+
 /// How much memory this process may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLimit {
@@ -13,10 +15,22 @@ pub struct MemoryLimit {
     pub source: MemorySource,
 }
 
+/// The limits of a server, and the memory they were derived from.
+#[derive(Clone, Copy, Debug)]
+pub struct EffectiveLimits {
+    /// The limits.
+    pub limits: ServerLimits,
+    /// The memory, if it is known.
+    pub memory: Option<MemoryLimit>,
+}
+
 /// What limits the memory of this process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
 pub enum MemorySource {
     /// A control group, such as a container's.
+    #[serde(rename = "cgroup")]
     ControlGroup,
     /// The memory of the machine.
     Machine,

@@ -1,13 +1,16 @@
 //! Server metrics in the Prometheus text format: traffic of each listener, and the token and key metrics of
 //! `navicert-authn`. Updates are lock-free.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::{Response, StatusCode};
+use navicert_authn::metrics::AuthnMetrics;
 use navicert_types::Clock;
+pub use navicert_types::exposition::Exposition;
+use navicert_types::exposition::MetricKind::{self, Counter, Gauge};
 
 /// A source of metrics.
 pub trait Collector: Send + Sync {
@@ -15,9 +18,9 @@ pub trait Collector: Send + Sync {
     fn collect(&self, exposition: &mut Exposition);
 }
 
-impl Collector for navicert_authn::metrics::AuthnMetrics {
+impl Collector for AuthnMetrics {
     fn collect(&self, exposition: &mut Exposition) {
-        exposition.0.push_str(&self.render());
+        AuthnMetrics::collect(self, exposition);
     }
 }
 
@@ -34,42 +37,17 @@ impl Registry {
     /// Renders all metrics.
     pub fn render(&self) -> String {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let mut exposition = Exposition(String::new());
+        let mut exposition = Exposition::default();
         for collector in all {
             collector.collect(&mut exposition);
         }
-        exposition.0
+        exposition.into_text()
     }
 }
 
 impl fmt::Debug for Registry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Registry").finish_non_exhaustive()
-    }
-}
-
-/// Metrics text being written. Names and labels are not escaped: they are constants of this workspace.
-#[derive(Debug)]
-pub struct Exposition(String);
-
-impl Exposition {
-    /// Starts a metric family.
-    pub fn describe(&mut self, name: &str, kind: &str, help: &str) {
-        // Writing to a String cannot fail.
-        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
-    }
-
-    /// Writes one sample; labels must be sorted by name.
-    pub fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl fmt::Display) {
-        self.0.push_str(name);
-        for (index, (label, value)) in labels.iter().enumerate() {
-            let open = if index == 0 { '{' } else { ',' };
-            let _ = write!(self.0, "{open}{label}=\"{value}\"");
-        }
-        if !labels.is_empty() {
-            self.0.push('}');
-        }
-        let _ = writeln!(self.0, " {value}");
     }
 }
 
@@ -213,24 +191,24 @@ impl Collector for ListenerMetrics {
         let server = ("server", self.server);
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let name = "navicert_connections_accepted_total";
-        exposition.describe(name, "counter", "Accepted connections");
+        exposition.describe(name, Counter, "Accepted connections");
         exposition.sample(name, &[server], load(&self.accepted));
         let name = "navicert_connections";
-        exposition.describe(name, "gauge", "Open connections");
+        exposition.describe(name, Gauge, "Open connections");
         exposition.sample(name, &[server], self.open.load(Ordering::Relaxed));
         let name = "navicert_connections_pushed_out_total";
-        exposition.describe(name, "counter", "Idle connections evicted for new ones");
+        exposition.describe(name, Counter, "Idle connections evicted for new ones");
         exposition.sample(name, &[server], load(&self.evicted));
         let name = "navicert_tls_handshakes_failed_total";
-        exposition.describe(name, "counter", "Failed TLS handshakes");
+        exposition.describe(name, Counter, "Failed TLS handshakes");
         exposition.sample(name, &[server], load(&self.handshakes_failed));
         let name = "navicert_requests_in_flight";
-        exposition.describe(name, "gauge", "Requests waiting for their response");
+        exposition.describe(name, Gauge, "Requests waiting for their response");
         exposition.sample(name, &[server], self.in_flight.load(Ordering::Relaxed));
         let name = "navicert_requests_total";
         exposition.describe(
             name,
-            "counter",
+            Counter,
             "Requests by response status code; gone: the client disconnected before the response",
         );
         for (code, counter) in
@@ -250,23 +228,12 @@ impl Collector for ListenerMetrics {
 impl ListenerMetrics {
     fn write_durations(&self, exposition: &mut Exposition) {
         let name = "navicert_request_duration_seconds";
-        exposition.describe(name, "histogram", "Time until the response head");
-        let mut total = 0u64;
-        for ((bound, _), bucket) in LATENCY_BUCKETS.iter().zip(&self.buckets) {
-            total = total.saturating_add(bucket.load(Ordering::Relaxed));
-            let bound = bound.to_string();
-            exposition.sample(&format!("{name}_bucket"), &[("le", &bound), ("server", self.server)], total);
-        }
-        let counters = self.codes.iter().chain([&self.other_codes]);
-        let count: u64 = counters.map(|counter| counter.load(Ordering::Relaxed)).sum();
-        exposition.sample(
-            &format!("{name}_bucket"),
-            &[("le", "+Inf"), ("server", self.server)],
-            count.max(total),
-        );
-        let seconds = Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed)).as_secs_f64();
-        exposition.sample(&format!("{name}_sum"), &[("server", self.server)], seconds);
-        exposition.sample(&format!("{name}_count"), &[("server", self.server)], count.max(total));
+        exposition.describe(name, MetricKind::Histogram, "Time until the response head");
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let buckets = LATENCY_BUCKETS.iter().map(|(bound, _)| *bound).zip(self.buckets.iter().map(load));
+        let count = self.codes.iter().chain([&self.other_codes]).map(load).sum();
+        let seconds = Duration::from_nanos(load(&self.nanoseconds)).as_secs_f64();
+        exposition.histogram(name, &[("server", self.server)], buckets, seconds, count);
     }
 }
 
@@ -293,8 +260,8 @@ mod tests {
             "navicert_requests_in_flight{server=\"webhook\"} 0",
             "navicert_requests_total{code=\"200\",server=\"webhook\"} 1",
             "navicert_requests_total{code=\"gone\",server=\"webhook\"} 1",
-            "navicert_request_duration_seconds_bucket{le=\"0.001\",server=\"webhook\"} 0",
-            "navicert_request_duration_seconds_bucket{le=\"0.0025\",server=\"webhook\"} 1",
+            "navicert_request_duration_seconds_bucket{server=\"webhook\",le=\"0.001\"} 0",
+            "navicert_request_duration_seconds_bucket{server=\"webhook\",le=\"0.0025\"} 1",
             "navicert_request_duration_seconds_sum{server=\"webhook\"} 0.002",
             "navicert_request_duration_seconds_count{server=\"webhook\"} 1",
         ] {

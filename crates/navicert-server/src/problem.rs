@@ -5,13 +5,17 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
 use navicert_authn::outcome::RefusalClass;
-use navicert_client::transport::TransportError;
+use navicert_client::transport::{ResponseBody as ReplyBody, TransportError};
 use navicert_types::error_chain;
 use serde_json::json;
 
 use crate::audit::Reason;
-use crate::forward::ReplyBody;
-use crate::listener::CloseConnection;
+
+/// Response extension that closes the connection after this response: `Connection: close` in HTTP/1.1, `GOAWAY` in
+/// HTTP/2.
+// S274
+#[derive(Clone, Copy, Debug)]
+pub struct CloseConnection;
 
 /// A request that the server answers with an error.
 #[derive(Debug, thiserror::Error)]

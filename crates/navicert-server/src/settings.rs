@@ -14,6 +14,7 @@ use crate::limits::ServerLimits;
 use crate::proxy;
 use crate::proxy::identity_headers::IdentityLimit;
 use crate::serving::ShutdownTiming;
+use crate::setting_values::{duration, number, positive_duration};
 use crate::webhook;
 
 /// `servers` of a `NavicertConfiguration`.
@@ -103,6 +104,52 @@ impl ServerSettings {
     }
 }
 
+/// Settings that take precedence over `servers` of the file, such as those of a command line.
+#[derive(Clone, Debug, Default)]
+pub struct ServerOverrides {
+    /// Address to listen on.
+    pub listen: Option<SocketAddr>,
+    /// Address for probes and metrics.
+    pub health_listen: Option<SocketAddr>,
+    /// TLS certificate file.
+    pub tls_cert_file: Option<PathBuf>,
+    /// TLS private key file.
+    pub tls_private_key_file: Option<PathBuf>,
+    /// Certificate authorities that client certificates are verified against.
+    pub client_ca_file: Option<PathBuf>,
+    /// Allowed names in client certificates; empty: those of the file.
+    pub client_allowed_names: Vec<String>,
+    /// File with the clients' bearer token.
+    pub bearer_token_file: Option<PathBuf>,
+    /// Destination of the audit log.
+    pub audit_log_path: Option<PathBuf>,
+    /// How long to keep serving after readiness fails.
+    pub shutdown_delay: Option<Duration>,
+    /// How long to wait for in-flight requests after that.
+    pub shutdown_grace: Option<Duration>,
+}
+
+impl ServerSettings {
+    /// The settings with these in place of the file's.
+    #[must_use]
+    pub fn with_overrides(self, overrides: ServerOverrides) -> Self {
+        let names = overrides.client_allowed_names;
+        ServerSettings {
+            listen: overrides.listen.or(self.listen),
+            health_listen: overrides.health_listen.or(self.health_listen),
+            tls_cert_file: overrides.tls_cert_file.or(self.tls_cert_file),
+            tls_private_key_file: overrides.tls_private_key_file.or(self.tls_private_key_file),
+            client_ca_file: overrides.client_ca_file.or(self.client_ca_file),
+            client_allowed_names: if names.is_empty() { self.client_allowed_names } else { names },
+            bearer_token_file: overrides.bearer_token_file.or(self.bearer_token_file),
+            audit_log_path: overrides.audit_log_path.or(self.audit_log_path),
+            shutdown_delay: overrides.shutdown_delay.or(self.shutdown_delay),
+            shutdown_grace: overrides.shutdown_grace.or(self.shutdown_grace),
+            ..self
+        }
+    }
+}
+
 impl LimitSettings {
     /// Applies the configured limits to a server's defaults.
     pub fn apply_to(&self, default: ServerLimits) -> ServerLimits {
@@ -187,64 +234,6 @@ fn file(fields: &mut Fields<'_>, name: &'static str) -> Option<PathBuf> {
     fields.optional::<String>(name).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
-/// A number above 0.
-#[derive(Default)]
-struct PositiveNumber(Option<u32>);
-
-impl Decode for PositiveNumber {
-    fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
-        let number = u32::decode(node, decoder)?;
-        if number == 0 {
-            decoder.report_invalid_value(node, "expected a number above 0");
-        }
-        Some(PositiveNumber(Some(number)))
-    }
-}
-
-fn number(fields: &mut Fields<'_>, name: &'static str) -> Option<u32> {
-    fields.optional::<PositiveNumber>(name).and_then(|number| number.0)
-}
-
-/// A duration such as `1m30s`, possibly 0.
-#[derive(Default)]
-struct NonNegativeDuration(Duration);
-
-impl Decode for NonNegativeDuration {
-    fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
-        let read = navicert_types::time::Duration::decode(node, decoder)?;
-        let time = read.to_std();
-        if time.is_none() {
-            decoder.report_invalid_value(node, "expected a duration that is not negative");
-        }
-        time.map(NonNegativeDuration)
-    }
-}
-
-/// A duration, if the field is set.
-pub fn duration(fields: &mut Fields<'_>, name: &'static str) -> Option<Duration> {
-    fields.optional::<NonNegativeDuration>(name).map(|time| time.0)
-}
-
-/// A duration above 0.
-#[derive(Default)]
-struct PositiveDuration(Duration);
-
-impl Decode for PositiveDuration {
-    fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
-        let time = NonNegativeDuration::decode(node, decoder)?;
-        if time.0.is_zero() {
-            decoder.report_invalid_value(node, "expected a duration above 0");
-            return None;
-        }
-        Some(PositiveDuration(time.0))
-    }
-}
-
-/// A duration above 0, if the field is set.
-pub fn positive_duration(fields: &mut Fields<'_>, name: &'static str) -> Option<Duration> {
-    fields.optional::<PositiveDuration>(name).map(|time| time.0)
-}
-
 /// `127.0.0.1:8443`, `[::]:8443`, or `:8443` for all addresses.
 #[derive(Default)]
 struct ListenAddress(Option<SocketAddr>);
@@ -271,5 +260,35 @@ pub fn parse_listen_address(text: &str) -> Result<SocketAddr, &'static str> {
     match text.strip_prefix(':') {
         Some(port) => port.parse().map(|port| SocketAddr::from(([0u16; 8], port))).map_err(|_| expected),
         None => text.parse().map_err(|_| expected),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overrides_take_precedence_and_leave_the_rest() {
+        let of_file = ServerSettings {
+            tls_cert_file: Some("file.crt".into()),
+            client_allowed_names: vec!["a".to_owned()],
+            shutdown_grace: Some(Duration::from_secs(1)),
+            audit_log_path: Some("audit.log".into()),
+            ..ServerSettings::default()
+        };
+        let same = of_file.clone().with_overrides(ServerOverrides::default());
+        assert_eq!(same.tls_cert_file, of_file.tls_cert_file);
+        assert_eq!(same.client_allowed_names, ["a"]);
+        let overridden = of_file.with_overrides(ServerOverrides {
+            tls_cert_file: Some("flag.crt".into()),
+            client_allowed_names: vec!["b".to_owned()],
+            shutdown_delay: Some(Duration::from_secs(2)),
+            ..ServerOverrides::default()
+        });
+        assert_eq!(overridden.tls_cert_file.as_deref(), Some(Path::new("flag.crt")));
+        assert_eq!(overridden.client_allowed_names, ["b"]);
+        assert_eq!(overridden.audit_log_path.as_deref(), Some(Path::new("audit.log")));
+        let shutdown = overridden.shutdown();
+        assert_eq!((shutdown.delay, shutdown.grace), (Duration::from_secs(2), Duration::from_secs(1)));
     }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
+use navicert_types::exposition::MetricKind::{Counter, Gauge};
 use navicert_types::{Clock, Timestamp, error_chain};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
@@ -122,7 +123,7 @@ impl ServerTls {
     }
 
     /// Reloads the files if they changed. Open connections are not affected.
-    pub fn reload_if_changed(&self) {
+    pub(crate) fn reload_if_changed(&self) {
         let mut state = self.state();
         let outcome = FileContents::read(&self.files).and_then(|content| {
             if content == state.contents {
@@ -255,12 +256,12 @@ impl Collector for ServerTls {
     fn collect(&self, exposition: &mut Exposition) {
         let state = self.state();
         let name = "navicert_tls_certificate_expiry_timestamp_seconds";
-        exposition.describe(name, "gauge", "Expiry of the listener's TLS certificate");
+        exposition.describe(name, Gauge, "Expiry of the listener's TLS certificate");
         if let Some(expires) = state.expires {
             exposition.sample(name, &[], expires.as_second());
         }
         let name = "navicert_tls_certificate_reloads_total";
-        exposition.describe(name, "counter", "TLS certificate reloads by result");
+        exposition.describe(name, Counter, "TLS certificate reloads by result");
         for (status, count) in ["failure", "success"].iter().zip(state.reloads) {
             exposition.sample(name, &[("status", status)], count);
         }

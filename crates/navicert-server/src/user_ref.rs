@@ -24,7 +24,7 @@ static NO_EXTRA: BTreeMap<String, Vec<String>> = BTreeMap::new();
 
 impl<'w> UserRef<'w> {
     /// The user name alone.
-    pub fn without_attributes(self) -> Self {
+    pub(crate) fn without_attributes(self) -> Self {
         UserRef { username: self.username, uid: "", groups: &[], extra: &NO_EXTRA }
     }
 

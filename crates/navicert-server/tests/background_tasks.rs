@@ -18,7 +18,7 @@ use navicert_authn::{AuthnOutcome, ReloadableAuthenticator};
 use navicert_client::transport::{ProxyEnvironment, TokioTimer};
 use navicert_server::background_tasks::BackgroundTasks;
 use navicert_server::fetch::HttpFetch;
-use navicert_testkit::jws::{Algorithm, SigningKey};
+use navicert_testkit::pki::jws::{Algorithm, SigningKey};
 use navicert_testkit::{Answer, Ca, Gate, HttpServer, Issuer, wait};
 use navicert_types::{Clock as _, SystemClock};
 use serde_json::{Value, json};

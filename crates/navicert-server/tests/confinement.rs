@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use http::Request;
-use navicert_testkit::program::Running;
+use navicert_testkit::cli::program::Running;
 use navicert_testkit::{Ca, HttpClient, Program, report};
 
 /// A directory that the server may read and one that it may not, and the running server.
@@ -25,7 +25,7 @@ impl Confined {
         fs::create_dir(own.path().join("log")).unwrap();
         for dir in [own.path(), other.path()] {
             fs::write(dir.join("file"), "secret").unwrap();
-            navicert_testkit::program::copy_executable(a_library(), dir.join("library.so")).unwrap();
+            navicert_testkit::cli::program::copy_executable(a_library(), dir.join("library.so")).unwrap();
         }
         let running = Program::new(env!("CARGO_BIN_EXE_navicert-confined-probe"))
             .arguments([

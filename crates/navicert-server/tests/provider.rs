@@ -10,7 +10,7 @@ use navicert_client::transport::{ProxyEnvironment, TokioTimer};
 use navicert_server::background_tasks::BackgroundTasks;
 use navicert_server::fetch::HttpFetch;
 use navicert_testkit::Ca;
-use navicert_testkit::openid_provider::{AUDIENCE, NpmProvider};
+use navicert_testkit::services::openid_provider::{AUDIENCE, NpmProvider};
 use navicert_types::SystemClock;
 use serde_json::json;
 

@@ -4,6 +4,7 @@ pub(crate) use navicert_tls::der::split;
 
 const INTEGER: u8 = 0x02;
 const BIT_STRING: u8 = 0x03;
+#[cfg(any(test, feature = "pkcs11"))]
 const OCTET_STRING: u8 = 0x04;
 const OBJECT_IDENTIFIER: u8 = 0x06;
 const NULL: u8 = 0x05;
@@ -64,15 +65,18 @@ pub(crate) fn ecdsa_signature(fixed: &[u8]) -> Vec<u8> {
 }
 
 /// The content of an OCTET STRING that is the whole input.
+#[cfg(any(test, feature = "pkcs11"))]
 pub(crate) fn octet_string(input: &[u8]) -> Option<&[u8]> {
     whole(OCTET_STRING, input)
 }
 
 /// The octets of an OBJECT IDENTIFIER that is the whole input.
+#[cfg(any(test, feature = "pkcs11"))]
 pub(crate) fn object_identifier(input: &[u8]) -> Option<&[u8]> {
     whole(OBJECT_IDENTIFIER, input)
 }
 
+#[cfg(any(test, feature = "pkcs11"))]
 fn whole(tag: u8, input: &[u8]) -> Option<&[u8]> {
     let (content, rest) = split(tag, input)?;
     rest.is_empty().then_some(content)

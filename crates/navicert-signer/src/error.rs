@@ -221,6 +221,7 @@ const MIN_BACKOFF_AFTER_REFUSAL: Duration = Duration::from_secs(30);
 /// Failure reasons of the signer protocol v1.
 // C884
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Reason {
     /// The device is missing or was removed.
     NoDevice,
@@ -238,6 +239,17 @@ pub enum Reason {
     Internal,
 }
 
+impl PinError {
+    /// The reason reported in the signer protocol.
+    // C884
+    pub fn reason(&self) -> Reason {
+        match self {
+            PinError::Cancelled | PinError::Empty => Reason::UserCancelled,
+            _ => Reason::Internal,
+        }
+    }
+}
+
 impl Reason {
     /// The name used on the wire.
     pub fn name(self) -> &'static str {
@@ -253,7 +265,7 @@ impl Reason {
     }
 
     /// Parses a wire name; an unknown name is [`Reason::Internal`].
-    pub fn by_name(name: &str) -> Self {
+    pub(crate) fn by_name(name: &str) -> Self {
         const ALL: [Reason; 6] = [
             Reason::NoDevice,
             Reason::NoObject,
@@ -267,7 +279,7 @@ impl Reason {
 
     /// Whether an automatic retry could lock the device or would prompt the user again.
     // C884
-    pub fn forbids_retry(self) -> bool {
+    pub(crate) fn forbids_retry(self) -> bool {
         matches!(self, Reason::PinIncorrect | Reason::PinLocked | Reason::UserCancelled)
     }
 

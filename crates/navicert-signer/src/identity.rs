@@ -6,14 +6,18 @@ use std::fmt;
 use std::sync::Arc;
 
 use navicert_types::Timestamp;
+use rustls::sign::CertifiedKey;
 use rustls_pki_types::CertificateDer;
 use thiserror::Error;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::error::SignError;
 use crate::key::Key;
+#[cfg(feature = "pkcs11")]
+use crate::pkcs11::KeyBuilder;
 use crate::public_key::{PublicKey, PublicKeyError};
 use crate::scheme::{Input, Scheme};
+use crate::tls::{self, ClientCertificate};
 
 /// A client identity for TLS: a certificate chain and a [`Key`].
 #[derive(Clone)]
@@ -64,6 +68,27 @@ impl SigningIdentity {
             key,
             public_key,
         })
+    }
+
+    /// Opens a key of a PKCS#11 token with its certificate. The one-line form of [`KeyBuilder`]: the module is the URI's
+    /// `module-path`, else `NAVICERT_PKCS11_MODULE`; the PIN comes from the URI's `pin-source`, the program in
+    /// `NAVICERT_PINENTRY` or the terminal. Blocks.
+    ///
+    /// # Errors
+    /// [`SignError`], as for [`KeyBuilder::open`].
+    #[cfg(feature = "pkcs11")]
+    pub fn from_pkcs11(uri: &str) -> Result<Self, SignError> {
+        KeyBuilder::new(uri).open()
+    }
+
+    /// Presents the certificate to every server that asks for one, for rustls' `with_client_cert_resolver`.
+    pub fn client_cert_resolver(&self) -> Arc<ClientCertificate> {
+        Arc::new(ClientCertificate::new(Arc::new(self.clone())))
+    }
+
+    /// The chain and key as rustls uses them, for resolvers of your own and for servers.
+    pub fn certified_key(&self) -> Arc<CertifiedKey> {
+        tls::certified_key(Arc::new(self.clone()))
     }
 
     /// The certificates, leaf first.

@@ -1,5 +1,9 @@
-//! Signs TLS handshakes with private keys that never leave a PKCS#11 token or another program. Software keys exist for
-//! tests and demonstrations.
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+//!
+//! # Keys
+//!
+//! Software keys exist for tests and demonstrations.
 //!
 //! ```text
 //! pkcs11:… URI ──▶ pkcs11 (module, session, sign) ─┐
@@ -12,7 +16,10 @@
 //! [`SigningIdentity`] must run on a thread that may block. The client's transport uses the runtime's blocking pool, one
 //! handshake at a time per identity.
 //!
-//! This crate does no HTTP. It starts programs through `navicert-plugin`, wraps PINs in [`Secret`](navicert_types::Secret), and
+//! Without the default feature `pkcs11`, the crate opens no token itself and does not depend on `cryptoki`; the protocol of external
+//! signers ([`remote`]) and TLS remain.
+//!
+//! This crate does no HTTP. It starts programs through `navicert-plugin`, wraps PINs in [`Secret`], and
 //! is the only crate that loads a shared library.
 // C843
 
@@ -22,9 +29,11 @@ pub mod identity;
 pub mod key;
 pub mod pin;
 pub mod pkcs11;
+#[cfg(feature = "pkcs11")]
 pub mod program;
 pub mod public_key;
 pub mod remote;
+pub mod report;
 pub mod scheme;
 pub mod software;
 pub mod tls;
@@ -38,3 +47,7 @@ pub use key::Key;
 pub use public_key::PublicKey;
 pub use scheme::{Hash, Input, KeyAlgorithm, Scheme};
 pub use software::SoftwareKey;
+
+pub use navicert_types::{Secret, Timestamp};
+pub use rustls;
+pub use rustls_pki_types as pki_types;

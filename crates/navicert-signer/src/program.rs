@@ -8,26 +8,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use navicert_io::runtime_directory::RuntimeDirectory;
-use navicert_plugin::{Environment, Runner};
-use navicert_types::error_chain;
+use navicert_plugin::{Environment, ProcessRunner, Runner};
 use navicert_types::external_signer::{CONFIG_VARIABLE, REQUEST_FD_VARIABLE, v1, v1alpha1};
+use navicert_types::{SystemClock, error_chain};
 
 use crate::error::{Reason, SignError};
 use crate::pin::{NoPin, PinFile, PinProvider, Pinentry, StaticPin, TerminalPin};
 use crate::pkcs11::{KeySelection, PinProviderFactory, Pkcs11KeyStore};
-use crate::remote::{KeyStore as _, SocketSigner, error_message, handle_request, handle_v1alpha1_request};
+use crate::remote::{
+    KeyStore as _, SESSION_VARIABLE, SocketSigner, error_message, handle_request, handle_v1alpha1_request,
+};
 
 /// The environment variable with the default PKCS#11 module, for kubeconfigs that name none.
 // X3
-pub const MODULE_VARIABLE: &str = "NAVICERT_PKCS11_MODULE";
+pub(crate) const MODULE_VARIABLE: &str = "NAVICERT_PKCS11_MODULE";
 /// The environment variable with the pinentry program.
-pub const PINENTRY_VARIABLE: &str = "NAVICERT_PINENTRY";
+pub(crate) const PINENTRY_VARIABLE: &str = "NAVICERT_PINENTRY";
 /// The environment variable with the socket path of `navicert signer serve`.
 pub const SOCKET_VARIABLE: &str = "NAVICERT_SIGNER_SOCKET";
 
-/// The environment variable that a client sets to `1` if it keeps the standard input open for further requests: the signer
-/// then logs in with the first one, so that one PIN is enough for all of them.
-pub const SESSION_VARIABLE: &str = "NAVICERT_SIGNER_SESSION";
 /// The name of the socket in the user's runtime directory.
 const SOCKET_NAME: &str = "signer.sock";
 
@@ -44,6 +43,13 @@ pub struct SignerEnvironment {
 }
 
 impl SignerEnvironment {
+    /// The environment of this process; runs programs as its children.
+    #[expect(clippy::disallowed_methods, reason = "the default of library users; programs pass their own")]
+    pub fn from_process() -> Self {
+        let runner = Arc::new(ProcessRunner::new(Arc::new(SystemClock)));
+        SignerEnvironment { environment: std::env::vars_os().collect(), runner }
+    }
+
     fn variable(&self, name: &str) -> Option<OsString> {
         self.environment.variable(name).filter(|value| !value.is_empty()).map(OsString::from)
     }
@@ -113,6 +119,7 @@ impl SignerEnvironment {
 
 /// The output of the signer program.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct ProgramOutput {
     /// Standard output.
     pub stdout: String,

@@ -69,7 +69,7 @@ impl PublicKey {
     ///
     /// # Errors
     /// [`PublicKeyError::TooSmall`].
-    pub fn from_rsa(modulus: &[u8], exponent: &[u8]) -> Result<Self, PublicKeyError> {
+    pub(crate) fn from_rsa(modulus: &[u8], exponent: &[u8]) -> Result<Self, PublicKeyError> {
         let significant = modulus.iter().skip_while(|octet| **octet == 0).count();
         // A modulus of 2048 bits has its first bit set, so counting bytes is enough.
         if significant < 256 {
@@ -83,7 +83,8 @@ impl PublicKey {
     ///
     /// # Errors
     /// [`PublicKeyError`].
-    pub fn from_curve(parameters: &[u8], point: &[u8]) -> Result<Self, PublicKeyError> {
+    #[cfg(feature = "pkcs11")]
+    pub(crate) fn from_curve(parameters: &[u8], point: &[u8]) -> Result<Self, PublicKeyError> {
         let algorithm = parse_curve(parameters)?;
         // The standard requires an OCTET STRING; some tokens omit it.
         let octets = der::octet_string(point).unwrap_or(point);
@@ -173,6 +174,7 @@ fn known_curve(oid: &[u8]) -> Option<KeyAlgorithm> {
 }
 
 /// Parses an OID, or the curve's name as a PrintableString, which SoftHSM uses for Ed25519.
+#[cfg(feature = "pkcs11")]
 fn parse_curve(parameters: &[u8]) -> Result<KeyAlgorithm, PublicKeyError> {
     if let Some(name) = der::split(0x13, parameters).filter(|(_, rest)| rest.is_empty()) {
         let name = String::from_utf8_lossy(name.0).into_owned();

@@ -10,6 +10,7 @@ use rustls::SignatureScheme;
 
 /// A TLS signature scheme, named as in the IANA registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Scheme {
     /// `rsa_pss_rsae_sha256`
     RsaPssSha256,
@@ -33,6 +34,28 @@ pub enum Scheme {
     Ed25519,
 }
 
+/// A scheme is serialized as its IANA name.
+impl serde::Serialize for Scheme {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Scheme {
+    fn schema_name() -> Cow<'static, str> {
+        "Scheme".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "A TLS signature scheme, named as in the IANA registry.",
+            "type": "string",
+            "enum": Scheme::ALL.map(Scheme::name),
+        })
+    }
+}
+
 /// A hash function of a scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hash {
@@ -45,15 +68,21 @@ pub enum Hash {
 }
 
 /// The algorithm of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub enum KeyAlgorithm {
     /// RSA from 2048 bits, the minimum that rustls and signature verification accept.
+    #[serde(rename = "RSA")]
     Rsa,
     /// The curve P-256.
+    #[serde(rename = "EC P-256")]
     P256,
     /// The curve P-384.
+    #[serde(rename = "EC P-384")]
     P384,
     /// The curve P-521.
+    #[serde(rename = "EC P-521")]
     P521,
     /// Ed25519.
     Ed25519,
@@ -90,23 +119,18 @@ impl Scheme {
     }
 
     /// Parses an IANA name.
-    pub fn by_name(name: &str) -> Option<Self> {
+    pub(crate) fn by_name(name: &str) -> Option<Self> {
         Scheme::ALL.into_iter().find(|scheme| scheme.name() == name)
     }
 
     /// The TLS code point.
-    pub fn code_point(self) -> u16 {
+    pub(crate) fn code_point(self) -> u16 {
         self.row().1
     }
 
     /// Converts to the rustls type.
-    pub fn to_rustls(self) -> SignatureScheme {
+    pub(crate) fn to_rustls(self) -> SignatureScheme {
         SignatureScheme::from(self.code_point())
-    }
-
-    /// Converts from the rustls type.
-    pub fn from_rustls(scheme: SignatureScheme) -> Option<Self> {
-        Scheme::ALL.into_iter().find(|known| known.code_point() == u16::from(scheme))
     }
 
     /// The key algorithm.
@@ -186,6 +210,7 @@ impl Hash {
     }
 
     /// The DER `DigestInfo` of PKCS#1 v1.5 (RFC 8017, section 9.2).
+    #[cfg(feature = "pkcs11")]
     pub(crate) fn digest_info(self, digest: &[u8]) -> Vec<u8> {
         let (number, length) = match self {
             Hash::Sha256 => (1, 32),
@@ -249,12 +274,10 @@ mod tests {
         // §8.4
         for scheme in Scheme::ALL {
             let known = scheme.to_rustls();
-            assert_eq!(Scheme::from_rustls(known), Some(scheme));
+            assert_eq!(u16::from(known), scheme.code_point());
             assert_eq!(Scheme::by_name(scheme.name()), Some(scheme));
             assert!(!format!("{known:?}").contains("Unknown"), "{known:?}");
         }
-        assert_eq!(Scheme::from_rustls(SignatureScheme::RSA_PKCS1_SHA1), None);
-        assert_eq!(Scheme::from_rustls(SignatureScheme::ECDSA_SHA1_Legacy), None);
     }
 
     #[test]

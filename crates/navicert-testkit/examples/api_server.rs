@@ -9,8 +9,7 @@ use std::io::Error;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use navicert_testkit::{ApiServer, Ca};
-use serde_json::json;
+use navicert_testkit::{ApiServer, Ca, Kubeconfig};
 
 /// It opens nothing but this server.
 const TOKEN: &str = "stand-in-token-of-ann";
@@ -36,12 +35,7 @@ fn main() -> ExitCode {
 /// Only into a new directory, so that no kubeconfig of the reader's is overwritten.
 fn write_files(dir: &Path, ca: &Ca, url: &str) -> Result<(), Error> {
     fs::create_dir(dir)?;
-    let config = json!({
-        "apiVersion": "v1", "kind": "Config", "current-context": "prod",
-        "contexts": [{"name": "prod", "context": {"cluster": "east", "user": "ann"}}],
-        "clusters": [{"name": "east", "cluster": {"server": url, "certificate-authority": "ca.crt"}}],
-        "users": [{"name": "ann", "user": {"token": TOKEN}}],
-    });
+    let config = Kubeconfig::new(url).names("prod", "east", "ann").ca_file("ca.crt").token(TOKEN);
     fs::write(dir.join("ca.crt"), ca.pem())?;
     fs::write(dir.join("config"), format!("{config:#}\n"))
 }

@@ -1,16 +1,16 @@
 //! Test support for the workspace: real servers on loopback and files in temporary directories.
 //!
 //! ```text
-//! Ca ──issues──▶ Identity ──▶ HttpServer ◀── HttpClient, RawClient     SoftHsm (PKCS#11 keys)
-//!                             ├─ Issuer     (SigningKey ▶ tokens)       TestContext, transcript (the CLI as text)
-//!                             └─ ApiServer  (Watch, Tunnel)             vectors (recorded decisions), Canaries (leaked secrets)
-//!                RawServer (any bytes)                                 FakeExecPlugin (an exec plugin that the test controls)
-//!                ConnectionFlood (ten thousand connections), Load (steady load during faults), Victim (a user
-//!                during an attack)
-//!                openid_provider (oidc-provider, dex), FaultProxy (delays and breaks the keys of one)
-//!                LoginProvider (a provider's token, device and revocation endpoints; rotation with reuse detection)
-//!                cloud (Amazon, Google, Azure: services that issue registry passwords)
+//! cli       Program, TestContext and transcripts, Canaries (leaked secrets), tools of others
+//! pki       Ca ──issues──▶ Identity; SigningKey ──signs──▶ tokens
+//! net       HttpServer, HttpClient, RawServer (any bytes), Watch, Tunnel, Gate; ConnectionFlood, Load, Victim
+//! devices   SoftHsm, SoftTpm
+//! k8s       ApiServer, a real control plane, Kubeconfig, FakeExecPlugin, vectors (recorded decisions)
+//! services  Issuer, LoginProvider, OpenID providers, FaultProxy, clouds, ImageRegistry
 //! ```
+//!
+//! A new helper goes into the group of what it stands for. A group uses those above it, never one below; what every group
+//! uses is in [`wait`], [`soak`] and [`report`]. The types that most tests name are re-exported here.
 //!
 //! Servers listen on `127.0.0.1`, each in a thread of its own, and stop when dropped. Nothing sleeps: a slow response
 //! waits at a [`Gate`] that the test opens, and a test waits for the event itself, with a limit ([`wait::LIMIT`]). The
@@ -25,68 +25,41 @@
     reason = "test support: a panic with a clear sentence is how it fails a test"
 )]
 
-pub mod answer;
-pub mod api_server;
-mod background;
-pub mod bare_server;
-pub mod ca;
-pub mod canary;
-pub mod cloud;
-pub mod cluster;
-pub mod connection_flood;
+pub mod cli;
+pub mod devices;
 mod environment;
-pub mod fake_exec_plugin;
-pub mod fault_proxy;
-pub mod gate;
-pub mod h2load;
-pub mod http_client;
-pub mod http_server;
-pub mod image_registry;
-pub mod issuer;
-pub mod jws;
-pub mod load;
-pub mod login_provider;
-pub mod openid_provider;
+pub mod k8s;
+pub mod net;
+pub mod pki;
 mod platform;
-pub mod process;
-pub mod program;
-mod projected_volume;
-pub mod raw;
 pub mod report;
+pub mod services;
 pub mod soak;
-pub mod softhsm;
-mod spdy;
-pub mod tools;
-pub mod tpm;
-pub mod transcript;
-pub mod tunnel;
-pub mod vectors;
-pub mod victim;
 pub mod wait;
-pub mod watch;
 
-pub use answer::{Answer, Cut};
-pub use api_server::{ApiServer, Pod};
-pub use ca::{Ca, Identity, KeyKind};
-pub use canary::Canaries;
-pub use connection_flood::ConnectionFlood;
-pub use fake_exec_plugin::FakeExecPlugin;
-pub use fault_proxy::FaultProxy;
-pub use gate::Gate;
-pub use h2load::H2load;
-pub use http_client::HttpClient;
-pub use http_server::{ClientAuth, HttpServer};
-pub use image_registry::ImageRegistry;
-pub use issuer::Issuer;
-pub use jws::{Algorithm, SigningKey};
-pub use load::Load;
-pub use login_provider::LoginProvider;
-pub use program::Program;
-pub use projected_volume::ProjectedVolume;
-pub use raw::{RawClient, RawServer, Step};
-pub use softhsm::SoftHsm;
-pub use tpm::SoftTpm;
-pub use transcript::TestContext;
-pub use tunnel::Tunnel;
-pub use victim::Victim;
-pub use watch::Watch;
+pub use cli::canary::Canaries;
+pub use cli::program::Program;
+pub use cli::transcript::TestContext;
+pub use devices::softhsm::SoftHsm;
+pub use devices::tpm::SoftTpm;
+pub use k8s::api_server::{ApiServer, Pod};
+pub use k8s::fake_exec_plugin::FakeExecPlugin;
+pub use k8s::kubeconfig::Kubeconfig;
+pub use k8s::projected_volume::ProjectedVolume;
+pub use net::answer::{Answer, Cut};
+pub use net::connection_flood::ConnectionFlood;
+pub use net::gate::Gate;
+pub use net::h2load::H2load;
+pub use net::http_client::HttpClient;
+pub use net::http_server::{ClientAuth, HttpServer};
+pub use net::load::Load;
+pub use net::raw::{RawClient, RawServer, Step};
+pub use net::tunnel::Tunnel;
+pub use net::victim::Victim;
+pub use net::watch::Watch;
+pub use pki::ca::{Ca, Identity, KeyKind};
+pub use pki::jws::{Algorithm, SigningKey};
+pub use services::fault_proxy::FaultProxy;
+pub use services::image_registry::ImageRegistry;
+pub use services::issuer::Issuer;
+pub use services::login_provider::LoginProvider;

@@ -68,7 +68,7 @@ fn say(line: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::Program;
+    use crate::cli::program::Program;
 
     #[test]
     fn facts_are_appended_one_per_line() {

@@ -3,22 +3,27 @@
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail by panicking")]
 
 use std::path::Path;
+use std::sync::Once;
 use std::time::Duration;
 
 use navicert_testkit::Program;
+use navicert_testkit::cli::sibling::{DOCKER_HELPER, FAKE_SIGNER, NAVICERT, PKCS11_SIGNER};
 
 const STAND_INS: [&str; 3] = ["without kubectl: ", "without SoftHSM: ", "without skopeo: "];
 
+/// The demo, after all programs that it runs are built.
+fn demo_path() -> &'static str {
+    static BUILT: Once = Once::new();
+    BUILT.call_once(|| {
+        for program in [NAVICERT, DOCKER_HELPER, PKCS11_SIGNER, FAKE_SIGNER] {
+            program.find_or_build();
+        }
+    });
+    env!("CARGO_BIN_EXE_demo")
+}
+
 fn demo() -> Program {
-    let demo = Path::new(env!("CARGO_BIN_EXE_demo"));
-    for binary in ["navicert", "docker-credential-navicert", "navicert-signer-pkcs11", "navicert-fake-signer"]
-    {
-        assert!(
-            demo.with_file_name(binary).is_file(),
-            "missing {binary}; build the binaries as `make demo` does"
-        );
-    }
-    Program::new(demo).merged().limit(Duration::from_mins(2))
+    Program::new(demo_path()).merged().limit(Duration::from_mins(2))
 }
 
 /// Runs the demo to its end; what it printed has every scene and no secret.
@@ -76,8 +81,9 @@ fn demo_needs_no_variable_at_all() {
 
 #[tokio::test]
 async fn first_line_comes_within_two_seconds() {
+    let demo = demo();
     let first = async {
-        let running = demo().start_running().unwrap();
+        let running = demo.start_running().unwrap();
         running.wait_for_output("navicert: every Kubernetes credential").await;
     };
     let limit = Duration::from_secs(2);
@@ -87,7 +93,7 @@ async fn first_line_comes_within_two_seconds() {
 #[test]
 fn demo_ends_quietly_when_its_reader_closes_the_pipe() {
     let pipeline = Program::new("bash")
-        .arguments(["-o", "pipefail", "-c", r#""$0" --embedded | head -n 1"#, env!("CARGO_BIN_EXE_demo")])
+        .arguments(["-o", "pipefail", "-c", r#""$0" --embedded | head -n 1"#, demo_path()])
         .limit(Duration::from_mins(2));
     let outcome = pipeline.run().unwrap();
     let printed = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

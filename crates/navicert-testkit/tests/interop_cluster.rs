@@ -4,7 +4,8 @@
 
 use std::path::Path;
 
-use navicert_testkit::cluster::Cluster;
+use navicert_testkit::Kubeconfig;
+use navicert_testkit::k8s::cluster::Cluster;
 
 /// What kubectl prints; it has to succeed.
 fn kubectl(cluster: &Cluster, kubeconfig: &Path, arguments: &[&str]) -> String {
@@ -32,15 +33,9 @@ fn a_client_certificate_and_an_exec_plugin_s_token_both_list_namespaces() {
 fn a_token_of_another_subject_is_that_user_and_may_not_list() {
     let cluster = Cluster::shared();
     let token = cluster.token("bob", &["nobodies"]);
-    let kubeconfig = format!(
-        "{{apiVersion: v1, kind: Config, current-context: c, contexts: [{{name: c, context: {{cluster: c, user: u}}}}], \
-         clusters: [{{name: c, cluster: {{server: '{}', certificate-authority: '{}'}}}}], users: [{{name: u, user: {{token: '{token}'}}}}]}}",
-        cluster.server(),
-        cluster.ca().display()
-    );
     let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("kubeconfig");
-    std::fs::write(&file, kubeconfig).unwrap();
+    let kubeconfig = Kubeconfig::new(cluster.server()).ca_file(cluster.ca()).token(&token);
+    let file = kubeconfig.write(directory.path().join("kubeconfig"));
     assert_eq!(kubectl(cluster, &file, &["auth", "whoami", "-o", USERNAME]), "peers:bob");
     let refused = cluster.kubectl(&file).arguments(["get", "namespaces"]).run().unwrap();
     assert!(!refused.status.success());

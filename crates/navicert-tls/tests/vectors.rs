@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use navicert_testkit::vectors::{self, Vector};
+use navicert_testkit::k8s::vectors::{self, Vector};
 use navicert_tls::{RootProblem, ServerVerifier, TrustedRoots};
 use rustls::crypto::aws_lc_rs;
 use rustls::{CertificateError, OtherError};

@@ -16,7 +16,16 @@ use navicert_server::proxy::service_accounts::ServiceAccountReviews;
 use navicert_server::with_timeout;
 use navicert_types::token_review::UserInfo;
 
-use crate::builder::MissingToken;
+/// What happens to a request without a bearer token. A request with an invalid token is always rejected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MissingToken {
+    /// It is answered with 401.
+    #[default]
+    Reject,
+    /// It is passed on without an [`AuthenticatedUser`].
+    Anonymous,
+}
 
 /// What happens to a request.
 #[derive(Debug)]

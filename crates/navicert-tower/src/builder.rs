@@ -9,30 +9,19 @@ use navicert_authn::config::{AuthnLoadError, AuthnReloader, BaseProfile, ConfigO
 use navicert_authn::jwks::{Fetch, JwksContext};
 use navicert_authn::metrics::AuthnRecorder;
 use navicert_client::transport::{ProxyEnvironment, Timer, TokioTimer, Transport};
-use navicert_server::background_tasks;
 use navicert_server::fetch::HttpFetch;
 use navicert_server::proxy::service_accounts::ServiceAccountReviews;
 use navicert_server::token_review_client::TokenReviewClient;
+use navicert_types::backoff::random_fraction;
 use navicert_types::{Clock, SystemClock};
 use thiserror::Error;
 
-use crate::authenticate::{RequestAuthenticator, RunningAuthenticator};
+use crate::authenticate::{MissingToken, RequestAuthenticator, RunningAuthenticator};
 use crate::layer::AuthnLayer;
 use crate::service_accounts::ServiceAccounts;
 
 /// How long a request waits for its decision, by default.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// What happens to a request without a bearer token. A request with an invalid token is always rejected.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum MissingToken {
-    /// It is answered with 401.
-    #[default]
-    Reject,
-    /// It is passed on without an [`AuthenticatedUser`](crate::AuthenticatedUser).
-    Anonymous,
-}
 
 /// Why a layer cannot be built.
 #[derive(Debug, Error)]
@@ -259,7 +248,7 @@ impl AuthnLayerBuilder {
         JwksContext {
             fetch,
             clock: Arc::clone(&self.clock),
-            random: Arc::new(background_tasks::jitter),
+            random: Arc::new(random_fraction),
             recorder: Arc::clone(&self.recorder),
         }
     }

@@ -1,4 +1,6 @@
-//! Authenticates HTTP requests as Kubernetes does, in any server that uses tower: axum, tonic, hyper.
+#![doc = include_str!("../README.md")]
+//!
+//! # Decisions
 //!
 //! ```text
 //! request ──▶ AuthnService ──▶ your service, with an AuthenticatedUser in the request's extensions
@@ -6,17 +8,6 @@
 //!             ├─ AuthenticationConfiguration (navicert-authn)
 //!             ├─ ServiceAccounts: tokens of the cluster, verified offline
 //!             └─ TokenReview: every other token, bounded and cached
-//! ```
-//!
-//! ```no_run
-//! use axum::{Extension, Router, routing::get};
-//! use navicert_tower::{AuthenticatedUser, AuthnLayer};
-//!
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let authn = AuthnLayer::from_file("auth.yaml")?;
-//! let hello = |Extension(user): Extension<AuthenticatedUser>| async move { user.username().to_owned() };
-//! let app: Router = Router::new().route("/hello", get(hello)).layer(authn);
-//! # let _ = app; Ok(()) }
 //! ```
 //!
 //! The file is Kubernetes' `AuthenticationConfiguration`. It is read again when it changes, and the signing keys of its
@@ -30,7 +21,8 @@ mod builder;
 mod layer;
 mod service_accounts;
 
-pub use builder::{AuthnLayerBuilder, AuthnLayerError, MissingToken};
+pub use authenticate::MissingToken;
+pub use builder::{AuthnLayerBuilder, AuthnLayerError};
 pub use layer::{AuthnLayer, AuthnService};
 pub use service_accounts::{ServiceAccounts, ServiceAccountsError};
 

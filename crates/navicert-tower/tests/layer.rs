@@ -19,7 +19,7 @@ use axum::{Extension, Router};
 use http::header::AUTHORIZATION;
 use http::{Request, Response};
 use navicert_authn::jwks::{BoxFuture, Fetch, FetchError, FetchRequest, FetchResponse};
-use navicert_testkit::jws::with_tampered_signature;
+use navicert_testkit::pki::jws::with_tampered_signature;
 use navicert_testkit::{Ca, Issuer, wait};
 use navicert_tower::{
     AuthenticatedUser, AuthnLayer, AuthnLayerBuilder, AuthnLayerError, BaseProfile, MissingToken,

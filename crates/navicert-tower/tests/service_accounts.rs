@@ -7,10 +7,8 @@ mod example;
 #[expect(dead_code, reason = "this test uses a part")]
 mod support;
 
-use std::fs;
-
 use navicert_client::{Client, ConfigOptions};
-use navicert_testkit::{Algorithm, Answer, ApiServer, Ca, SigningKey};
+use navicert_testkit::{Algorithm, Answer, ApiServer, Ca, Kubeconfig, SigningKey};
 use navicert_tower::{AuthnLayer, AuthnLayerBuilder, AuthnLayerError, ServiceAccounts, ServiceAccountsError};
 use navicert_types::{Clock as _, SystemClock};
 use serde_json::{Value, json};
@@ -40,15 +38,7 @@ impl Cluster {
         let document = json!({"issuer": ISSUER, "jwks_uri": "https://10.0.0.1:6443/openid/v1/jwks"});
         api.answer(DISCOVERY, Answer::json(&document));
         api.answer(KEYS, Answer::json(&json!({"keys": [key.jwk()]})));
-        fs::write(dir.path().join("ca.crt"), ca.pem()).unwrap();
-        let config = json!({
-            "current-context": "x",
-            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-            "clusters": [{"name": "c", "cluster": {"server": api.url(), "certificate-authority": "ca.crt"}}],
-            "users": [{"name": "u", "user": {"token": "own"}}],
-        });
-        let path = dir.path().join("config");
-        fs::write(&path, config.to_string()).unwrap();
+        let path = Kubeconfig::new(api.url()).ca(&ca).token("own").write(dir.path().join("config"));
         let options = ConfigOptions::new([("PATH", "/usr/bin:/bin")].into_iter().collect(), "/");
         let client = Client::new(options.kubeconfig(&path).resolve().unwrap()).unwrap();
         Cluster { api, key, client, _dir: dir }

@@ -21,7 +21,7 @@ use navicert_authn::jwks::{
     BoxFuture, Fetch, FetchError, FetchRequest, FetchResponse, FetchStage, well_known,
 };
 use navicert_authn::{AuthnProfile, batch, config};
-use navicert_testkit::vectors::{self, Vector};
+use navicert_testkit::k8s::vectors::{self, Vector};
 use navicert_tower::{AuthnLayer, BaseProfile};
 use navicert_types::clock::ManualClock;
 use serde_json::{Value, json};

@@ -18,6 +18,28 @@ use crate::tree::{Node, Value};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FieldPath(Vec<Segment>);
 
+/// A path is serialized as its text; the document itself is an empty string.
+impl serde::Serialize for FieldPath {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for FieldPath {
+    fn schema_name() -> Cow<'static, str> {
+        "FieldPath".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        String::json_schema(generator)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Segment {
     Field(Cow<'static, str>),

@@ -13,6 +13,7 @@ use indexmap::IndexMap;
 use crate::diagnostic::Diagnostics;
 use crate::secret::Secret;
 use crate::tree::{Mapping, Node};
+use crate::wire_text::wire_text;
 
 /// Decodes one kubeconfig file, in YAML or JSON.
 ///
@@ -78,6 +79,7 @@ pub struct Kubeconfig {
 
 /// `preferences`.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Preferences {
     /// Whether output is colored.
     pub colors: bool,
@@ -189,6 +191,7 @@ pub struct AuthProviderConfig {
 
 /// An exec plugin that provides a credential.
 #[derive(Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct ExecConfig {
     /// The executable: a path, or a name looked up in `PATH`.
     pub command: String,
@@ -202,16 +205,29 @@ pub struct ExecConfig {
     pub install_hint: String,
     /// Whether cluster information is passed to the plugin.
     pub provide_cluster_info: bool,
-    /// `Never`, `IfAvailable`, `Always`, or any other text of the file, which is rejected when the user is selected.
-    /// An empty mode becomes `IfAvailable` for v1beta1 and v1alpha1.
+    /// Whether the plugin may use standard input. An empty mode becomes `IfAvailable` for v1beta1 and v1alpha1; an unknown one is
+    /// rejected when the user is selected.
     // C104, C109
-    pub interactive_mode: String,
+    pub interactive_mode: InteractiveMode,
     /// Unknown fields.
     pub other: Mapping,
 }
 
+wire_text! {
+    /// Whether an exec plugin may use standard input.
+    InteractiveMode {
+        /// Never.
+        Never = "Never",
+        /// If standard input is a terminal and nothing else uses it.
+        IfAvailable = "IfAvailable",
+        /// It must: without a terminal the plugin does not run.
+        Always = "Always",
+    }
+}
+
 /// An environment variable for an exec plugin.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct ExecEnvVar {
     /// Its name.
     pub name: String,
@@ -249,6 +265,7 @@ pub struct Context {
 
 /// Data that another tool stores in a kubeconfig under a name of its own.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct NamedExtension {
     /// Name of the extension.
     pub name: String,

@@ -1,4 +1,7 @@
-//! Types shared by every navicert crate: wire types, secrets, time, and strict decoding.
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+//!
+//! # Stages
 //!
 //! This crate does no IO and does not interpret credentials. Text becomes a typed value in three steps, one module
 //! each; errors are [`Diagnostics`] with field path, line and column, and never contain a value of the file.
@@ -16,22 +19,27 @@
 
 pub mod authentication_config;
 pub mod authentication_test;
+pub mod backoff;
 pub mod clock;
 pub mod decode;
 pub mod diagnostic;
 mod error_chain;
 pub mod exec_credential;
+pub mod exposition;
 pub mod external_signer;
 mod field_path;
 pub mod image_credential;
 pub mod image_provider_config;
 pub mod kubeconfig;
+pub mod proxy;
 pub mod redact;
+pub mod report;
 mod secret;
 pub mod time;
 pub mod token_review;
 pub mod tree;
 pub mod versioned;
+mod wire_text;
 
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use decode::{Decode, DecodeMode, Decoder};

@@ -8,7 +8,7 @@ use unicode_general_category::{GeneralCategory, get_general_category};
 pub const REDACTED: &str = "REDACTED";
 
 /// Replaces masked certificate and key data, as in `kubectl config view`.
-pub const DATA_OMITTED: &str = "DATA+OMITTED";
+pub(crate) const DATA_OMITTED: &str = "DATA+OMITTED";
 
 const MASKED: &str = "<masked>";
 

@@ -20,6 +20,7 @@ use zeroize::Zeroizing;
 use crate::diagnostic::Diagnostic;
 
 pub use source::source_text;
+pub use write::{yaml_quoted, yaml_text};
 
 /// The language of a text, as its Kubernetes loader decides it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

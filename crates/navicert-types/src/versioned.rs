@@ -6,6 +6,9 @@ use crate::diagnostic::{Diagnostic, DiagnosticKind, Diagnostics};
 use crate::field_path::FieldPath;
 use crate::tree::{self, Mapping, Node, Span, Syntax, Value};
 
+/// `apiVersion` of navicert's own kinds.
+pub const NAVICERT_API_VERSION: &str = "navicert/v1alpha1";
+
 /// The document versions that decode into one hub type, and how such a document is parsed.
 ///
 /// ```

@@ -18,7 +18,7 @@ use clap::builder::Styles;
 use clap::builder::styling::{AnsiColor, Effects};
 use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
-use crate::command::help;
+use crate::output::Format;
 use crate::{env, exit};
 
 const STYLES: Styles = Styles::styled()
@@ -61,8 +61,9 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    /// Parses the command line of this process; help and version are returned as errors, as clap does.
-    pub(crate) fn read() -> Result<Self, clap::Error> {
+    /// Parses the command line of this process; help and version are returned as errors, as clap does. `is_topic` is whether
+    /// words after `help` name a guide.
+    pub(crate) fn read(is_topic: impl Fn(&[String]) -> bool) -> Result<Self, clap::Error> {
         let arguments: Vec<OsString> = std::env::args_os().collect();
         let program = program_name(arguments.first());
         let parse = |arguments| {
@@ -72,7 +73,7 @@ impl Cli {
         let cli = parse(arguments)?;
         match &cli.verb {
             // `navicert help authn explain` is `navicert authn explain --help`; a guide has no verb.
-            Verb::Help { verb } if !help::is_topic(verb) => {
+            Verb::Help { verb } if !is_topic(verb) => {
                 let verbs = verb.iter().map(OsString::from);
                 parse([program.into()].into_iter().chain(verbs).chain(["--help".into()]).collect())
             }
@@ -161,17 +162,6 @@ fn environment_table() -> String {
         line.clear();
     }
     table
-}
-
-/// Output format.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// Human-readable; YAML if the result is a file
-    #[default]
-    #[value(alias = "yaml")]
-    Text,
-    /// Machine-readable
-    Json,
 }
 
 /// Rules to apply.

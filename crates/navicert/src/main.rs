@@ -1,4 +1,8 @@
-//! The `navicert` binary: reads arguments and environment, calls the libraries, prints, exits.
+#![doc = include_str!("../README.md")]
+//!
+//! # The binary
+//!
+//! Reads arguments and environment, calls the libraries, prints, exits.
 //!
 //! ```text
 //! args ──▶ command/<verb> ──▶ library crates
@@ -11,6 +15,8 @@ mod args;
 mod command;
 mod env;
 mod exit;
+#[cfg(test)]
+mod json_schemas;
 mod output;
 
 use std::ffi::OsString;
@@ -18,10 +24,10 @@ use std::io::{self, Write as _};
 use std::panic;
 use std::process::ExitCode;
 
-use crate::args::{Cli, Format, Verb};
+use crate::args::{Cli, Verb};
 use crate::env::Environment;
 use crate::exit::Exit;
-use crate::output::{Failure, Output, config_report, error_object};
+use crate::output::{Failure, Format, Output, config_report, error_report};
 
 fn main() -> ExitCode {
     redact_panic_messages();
@@ -36,7 +42,7 @@ fn main() -> ExitCode {
     if command::login::is_requested(&arguments) {
         return panic::catch_unwind(|| command::login::run(&arguments)).unwrap_or(Exit::Bug).into();
     }
-    let cli = match Cli::read() {
+    let cli = match Cli::read(command::help::is_topic) {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
@@ -106,7 +112,7 @@ fn usage(error: &clap::Error) -> ExitCode {
 }
 
 fn print_error_object(exit: Exit, message: &str) {
-    let _ = Output::new(Format::Json).json(&error_object(exit, &[message.to_owned()]));
+    let _ = Output::new(Format::Json).json(&error_report(exit, &[message.to_owned()]));
 }
 
 /// Prints only the location of a panic: its message may quote a secret.

@@ -2,14 +2,17 @@
 //! bidirectional controls are escaped here, whatever their source; single values that must not break a line are escaped by
 //! [`redact::line`] where they are put into a text.
 
+use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write};
 
 use anstream::AutoStream;
+use clap::ValueEnum;
 use navicert_client::ConfigErrors;
 use navicert_types::redact;
-use serde_json::{Value, json};
+use navicert_types::report::{ErrorClass, ErrorReport};
+use serde::Serialize;
+use serde_json::Value;
 
-use crate::args::Format;
 use crate::exit::Exit;
 
 pub(crate) mod config_report;
@@ -20,6 +23,17 @@ pub(crate) mod snippet;
 const MAX_SNIPPETS: usize = 20;
 /// Maximum number of messages in the error object.
 const MAX_DETAILS: usize = 100;
+
+/// Output format.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Human-readable; YAML if the result is a file
+    #[default]
+    #[value(alias = "yaml")]
+    Text,
+    /// Machine-readable
+    Json,
+}
 
 /// Why a verb failed.
 #[derive(Debug)]
@@ -108,13 +122,20 @@ impl Output {
         Ok(out.flush()?)
     }
 
+    /// Prints a result in the requested format.
+    pub(crate) fn report(&mut self, report: &(impl Serialize + Display)) -> Result<(), Failure> {
+        if self.is_json() { self.json(report) } else { self.text(&style::verdicts(&report.to_string())) }
+    }
+
     /// Prints a result as indented JSON.
-    pub(crate) fn json(&mut self, value: &Value) -> Result<(), Failure> {
+    pub(crate) fn json(&mut self, report: &impl Serialize) -> Result<(), Failure> {
+        let value = sorted(report)?;
         self.text(&redact::json(&format!("{value:#}\n")))
     }
 
     /// Prints one result line of a `--jsonl` batch.
-    pub(crate) fn line(&mut self, value: &Value) -> Result<(), Failure> {
+    pub(crate) fn line(&mut self, report: &impl Serialize) -> Result<(), Failure> {
+        let value = sorted(report)?;
         self.text(&redact::json(&format!("{value}\n")))
     }
 
@@ -165,9 +186,9 @@ impl Output {
         }
         let has_failed = !matches!(exit, Exit::Done | Exit::Child(_));
         if self.is_json() && has_failed && !self.has_result {
-            let object = error_object(exit, &self.errors);
+            let report = error_report(exit, &self.errors);
             // A closed standard output leaves no reader to tell.
-            let _ = self.json(&object);
+            let _ = self.json(&report);
         }
     }
 
@@ -187,24 +208,26 @@ impl Output {
     }
 }
 
-/// The result of a failed verb with `-o json`. The message is the first error; all are in `details` if there are several.
-pub(crate) fn error_object(exit: Exit, messages: &[String]) -> Value {
+/// A report as JSON with its fields in alphabetical order.
+fn sorted(report: &impl Serialize) -> Result<Value, Failure> {
+    serde_json::to_value(report).map_err(|error| Failure::Message {
+        exit: Exit::Bug,
+        text: format!("failed to serialize the result: {error}"),
+    })
+}
+
+/// The result of a failed verb with `-o json`.
+pub(crate) fn error_report(exit: Exit, messages: &[String]) -> ErrorReport {
     let class = match exit {
-        Exit::Done | Exit::No | Exit::Child(_) => "failure",
-        Exit::Usage => "usage",
-        Exit::BadInput => "invalid-input",
-        Exit::Unreachable => "unreachable",
-        Exit::Denied => "denied",
-        Exit::Bug => "internal",
+        Exit::Done | Exit::No | Exit::Child(_) => ErrorClass::Failure,
+        Exit::Usage => ErrorClass::Usage,
+        Exit::BadInput => ErrorClass::InvalidInput,
+        Exit::Unreachable => ErrorClass::Unreachable,
+        Exit::Denied => ErrorClass::Denied,
+        Exit::Bug => ErrorClass::Internal,
     };
-    let message = messages.first().map_or("failed; see standard error", String::as_str);
-    let message = anstream::adapter::strip_str(message).to_string();
-    let mut error = json!({"message": message, "class": class, "exitCode": exit.number()});
-    if let (Some(members), true) = (error.as_object_mut(), messages.len() > 1) {
-        let details = messages.iter().map(|text| anstream::adapter::strip_str(text).to_string());
-        members.insert("details".to_owned(), details.collect());
-    }
-    json!({ "error": error })
+    let messages = messages.iter().map(|text| anstream::adapter::strip_str(text).to_string());
+    ErrorReport::new(class, exit.number(), messages.collect())
 }
 
 /// ANSI colours; `anstream` strips them if the stream is not a terminal.
@@ -225,5 +248,33 @@ pub(crate) mod style {
             _ => FAINT,
         };
         format!("{colour}{word}{END}")
+    }
+
+    /// A text in which every verdict that begins a line has its colour.
+    pub(crate) fn verdicts(text: &str) -> String {
+        let coloured = |line: &str| {
+            let (blank, rest) = line.split_at(line.len() - line.trim_start_matches(' ').len());
+            match rest.split_once("  ") {
+                Some((word @ ("PASS" | "WARN" | "FAIL" | "SKIP"), behind)) => {
+                    format!("{blank}{}  {behind}", verdict(word))
+                }
+                _ => line.to_owned(),
+            }
+        };
+        text.split_inclusive('\n').map(coloured).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::style;
+
+    #[test]
+    fn only_verdicts_that_begin_a_line_are_coloured() {
+        let coloured = style::verdicts("PASS  a FAIL  b\n  SKIP  c\nFAILED  d\nPASS e\n");
+        let plain = anstream::adapter::strip_str(&coloured).to_string();
+        assert_eq!(plain, "PASS  a FAIL  b\n  SKIP  c\nFAILED  d\nPASS e\n");
+        assert_eq!(coloured.matches(style::END).count(), 2, "{coloured:?}");
+        assert!(coloured.contains(&format!("  {}SKIP{}  c", style::FAINT, style::END)), "{coloured:?}");
     }
 }

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use navicert_testkit::program::Outcome;
+use navicert_testkit::cli::program::Outcome;
 use navicert_testkit::{Ca, Program};
 
 #[path = "agreement/cases.rs"]

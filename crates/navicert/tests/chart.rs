@@ -11,7 +11,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use navicert_testkit::program::Outcome;
+use navicert_testkit::cli::program::Outcome;
 use navicert_testkit::{Ca, Program};
 use navicert_types::tree::{Syntax, parse};
 use serde_json::{Map, Value, json};

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 
 use navicert_cel::kubernetes::{claims_environment, claims_json};
 use navicert_cel::{Arena, Bindings, ClaimError, Claims, EvalErrorKind, InvalidArgument, Operand, ValueRef};
-use navicert_testkit::program::{Outcome, Running};
-use navicert_testkit::{ApiServer, Ca, Canaries, HttpClient, Issuer, Program, wait};
+use navicert_testkit::cli::program::{Outcome, Running};
+use navicert_testkit::{ApiServer, Ca, Canaries, HttpClient, Issuer, Kubeconfig, Program, wait};
 use navicert_types::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 
@@ -187,14 +187,7 @@ impl Setup {
 
     fn kubeconfig(&self) {
         let proxy = self.ca.client("navicert-proxy").issue().write_to(self.dir.path(), "proxy");
-        let config = json!({
-            "apiVersion": "v1", "kind": "Config", "current-context": "c",
-            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-            "clusters": [{"name": "c", "cluster": {
-                "server": self.api.url(), "certificate-authority": self.path("ca.crt"),
-            }}],
-            "users": [{"name": "u", "user": {"client-certificate": proxy.certificate, "client-key": proxy.key}}],
-        });
+        let config = Kubeconfig::new(self.api.url()).ca(&self.ca).certificate(proxy.certificate, proxy.key);
         self.write("proxy.kubeconfig", &config.to_string());
     }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use navicert_testkit::Program;
-use navicert_testkit::program::Outcome;
+use navicert_testkit::cli::program::Outcome;
 
 const ARCHIVE: &str = "navicert-1.2.3-x86_64-unknown-linux-gnu";
 

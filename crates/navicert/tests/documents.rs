@@ -1,11 +1,11 @@
-//! Documentation tests: named paths and linked pages exist, and README.md shows real output and lists every verb.
+//! Documentation tests: named paths and linked pages exist, and READMEs show real output and list every verb.
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test's helpers fail by panicking")]
 
 use std::path::{Path, PathBuf};
 
 use navicert_testkit::Program;
-use navicert_testkit::transcript::{TestContext, check_file};
+use navicert_testkit::cli::transcript::{TestContext, check_file};
 
 fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -161,22 +161,28 @@ fn files_of_no_crate_are_not_compiled() {
     }
 }
 
-/// README.md shows no exit codes; transcripts have them. Every command it shows finds something wrong.
 #[test]
 fn the_readme_shows_what_the_program_prints() {
+    // `doctor` finds an invalid kubeconfig, `authn explain` a token that is rejected.
+    check_readme("README.md", &["[exit 3]\n", "[exit 1]\n"]);
+    // `cel check` finds an invalid expression.
+    check_readme("crates/navicert/README.md", &["[exit 1]\n"]);
+}
+
+/// READMEs show no exit codes; transcripts have them. Every command they show finds something wrong.
+fn check_readme(name: &str, exits: &[&str]) {
     let mut transcript = String::new();
     let mut in_console = false;
-    // `doctor` finds an invalid kubeconfig, `authn explain` a token that is rejected.
-    let mut exits = ["[exit 3]\n", "[exit 1]\n"].into_iter();
-    for line in page("README.md").lines() {
+    let mut exits = exits.iter();
+    for line in page(name).lines() {
         if in_console && line == "```" {
             transcript.push_str(exits.next().unwrap());
         }
-        in_console = line == "```console" || (in_console && line != "```");
+        in_console = line.starts_with("```console") || (in_console && line != "```");
         transcript.push_str(line);
         transcript.push('\n');
     }
-    assert_eq!(exits.next(), None, "`doctor` and `authn explain`");
+    assert_eq!(exits.next(), None, "{name} has fewer commands");
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("README.md");
     std::fs::write(&path, transcript).unwrap();

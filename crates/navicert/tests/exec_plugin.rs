@@ -6,15 +6,19 @@ use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use navicert_testkit::vectors::{self, Vector};
-use navicert_testkit::{Program, program::Outcome};
+use navicert_testkit::Program;
+use navicert_testkit::cli::output_schema;
+use navicert_testkit::cli::program::Outcome;
+use navicert_testkit::k8s::vectors::{self, Vector};
 use serde_json::Value;
 
 const NAVICERT: &str = env!("CARGO_BIN_EXE_navicert");
 
 fn responses(verb: &str, vectors: &[Vector]) -> HashMap<String, Value> {
     let command = Program::new(NAVICERT).arguments(["exec-plugin", verb, "--jsonl"]);
-    vectors::responses(command, vectors.iter().map(Vector::request))
+    let responses = vectors::responses(command, vectors.iter().map(Vector::request));
+    output_schema::check_all(&format!("exec-plugin-{verb}-jsonl"), responses.values());
+    responses
 }
 
 /// Lines on which navicert is stricter on purpose: they have to be refused, and are counted apart.
@@ -97,7 +101,9 @@ fn check(script: &str, extra: &[&str]) -> Outcome {
     let limit = if script.contains("sleep") { "1" } else { "60" };
     let mut arguments = vec!["-o", "json", "exec-plugin", "check", "--limit", limit];
     arguments.extend(extra);
-    Program::new(NAVICERT).arguments(arguments).arguments([plugin.as_os_str()]).run().unwrap()
+    let outcome = Program::new(NAVICERT).arguments(arguments).arguments([plugin.as_os_str()]).run().unwrap();
+    output_schema::check_all("exec-plugin-check", [&serde_json::from_slice(&outcome.stdout).unwrap()]);
+    outcome
 }
 
 /// Answers in the version it is asked in.

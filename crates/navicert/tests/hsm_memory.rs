@@ -11,11 +11,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
-use navicert_testkit::process::{Process, contains};
-use navicert_testkit::program::Running;
-use navicert_testkit::{
-    Answer, ApiServer, Ca, ClientAuth, Gate, Identity, Program, SoftHsm, report, tools, wait,
-};
+use navicert_testkit::cli::process::{Process, contains};
+use navicert_testkit::cli::program::Running;
+use navicert_testkit::cli::tools;
+use navicert_testkit::{Answer, ApiServer, Ca, ClientAuth, Gate, Identity, Program, SoftHsm, report, wait};
 use serde_json::json;
 
 const PIN: &str = "canary-271828-pin";

@@ -16,7 +16,8 @@ use std::process::{Child, Command, Stdio};
 use image_support::Fixture;
 use navicert_image::socket::{DaemonVerb, call};
 use navicert_testkit::Program;
-use navicert_testkit::program::copy_executable;
+use navicert_testkit::cli::output_schema;
+use navicert_testkit::cli::program::copy_executable;
 
 const NAVICERT: &str = env!("CARGO_BIN_EXE_navicert");
 const NO_ACCOUNT: &str = "{serviceAccountTokenAudience: a, cacheType: Token, requireServiceAccount: false}";
@@ -133,6 +134,8 @@ fn daemon_metrics_and_invalidation_work() {
         let (code, said, _) = navicert(&fixture, &["image", "invalidate", "registry.example/app"]);
         assert_eq!((code, said), (Some(0), format!("registry.example/app: {forgotten}\n")), "{count}");
     }
+    let (_, said, _) = navicert(&fixture, &["image", "invalidate", "registry.example/app", "-o", "json"]);
+    output_schema::check_all("image-invalidate", [&serde_json::from_str(&said).unwrap()]);
     let (code, _, said) =
         navicert(&fixture, &["image", "serve", "--config", fixture.path("config.yaml").to_str().unwrap()]);
     assert_eq!(code, Some(1));

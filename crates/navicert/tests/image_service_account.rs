@@ -8,8 +8,8 @@ mod image_support;
 use std::fs;
 
 use image_support::Fixture;
-use navicert_testkit::program::copy_executable;
-use navicert_testkit::{Answer, ApiServer, Ca};
+use navicert_testkit::cli::program::copy_executable;
+use navicert_testkit::{Answer, ApiServer, Ca, Kubeconfig};
 use serde_json::{Value, json};
 
 const ATTRIBUTES: &str = "{serviceAccountTokenAudience: registry, cacheType: ServiceAccount, requireServiceAccount: true, \
@@ -22,14 +22,7 @@ fn api_server(fixture: &Fixture) -> ApiServer {
     let ca = Ca::new("service accounts");
     let api = ApiServer::start(&ca);
     api.accept_token("node", "system:node:n", &["system:nodes"]);
-    fs::write(fixture.path("ca.pem"), ca.pem()).unwrap();
-    let kubeconfig = json!({
-        "apiVersion": "v1", "kind": "Config", "current-context": "c",
-        "clusters": [{"name": "c", "cluster": {"server": api.url(), "certificate-authority": "ca.pem"}}],
-        "users": [{"name": "u", "user": {"token": "node"}}],
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-    });
-    fs::write(fixture.path("kubeconfig"), kubeconfig.to_string()).unwrap();
+    Kubeconfig::new(api.url()).ca(&ca).token("node").write(fixture.path("kubeconfig"));
     let annotations = json!({"example.com/role": "puller", "example.com/private": "x"});
     let account = json!({"metadata": {"uid": "uid-1", "annotations": annotations}});
     api.answer(ACCOUNT, Answer::json(&account));
@@ -187,15 +180,7 @@ fn kuberc_policy_applies_to_image_lookups() {
     // C740
     let fixture = Fixture::new(ATTRIBUTES);
     let api = api_server(&fixture);
-    let kubeconfig = json!({
-        "apiVersion": "v1", "kind": "Config", "current-context": "c",
-        "clusters": [{"name": "c", "cluster": {"server": api.url(), "certificate-authority": "ca.pem"}}],
-        "users": [{"name": "u", "user": {"exec": {
-            "apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/true", "interactiveMode": "Never",
-        }}}],
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-    });
-    fs::write(fixture.path("kubeconfig"), kubeconfig.to_string()).unwrap();
+    Kubeconfig::new(api.url()).exec("/bin/true").write(fixture.path("kubeconfig"));
     fs::create_dir(fixture.path(".kube")).unwrap();
     let kuberc =
         "apiVersion: kubectl.config.k8s.io/v1beta1\nkind: Preference\ncredentialPluginPolicy: DenyAll\n";

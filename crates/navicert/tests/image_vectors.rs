@@ -4,7 +4,9 @@
 
 use std::collections::BTreeSet;
 
-use navicert_testkit::{Program, vectors};
+use navicert_testkit::Program;
+use navicert_testkit::cli::output_schema;
+use navicert_testkit::k8s::vectors;
 use serde_json::Value;
 
 /// Puts every vector of a file to a command and compares the answers.
@@ -12,6 +14,7 @@ fn suite(file: &str, verb: &str, compare: fn(&Value, &Value) -> bool) {
     let recorded = vectors::vectors(file);
     let command = Program::new(env!("CARGO_BIN_EXE_navicert")).arguments(["image", verb, "--jsonl"]);
     let responses = vectors::responses(command, recorded.iter().map(vectors::Vector::request));
+    output_schema::check_all(&format!("image-{verb}-jsonl"), responses.values());
     vectors::check(file.trim_end_matches(".jsonl"), &recorded, |vector| {
         let response = &responses[&vector.id];
         if compare(&vector.expect, response) {

@@ -10,8 +10,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use navicert_testkit::Program;
-use navicert_testkit::program::Outcome;
-use navicert_testkit::program::copy_executable;
+use navicert_testkit::cli::program::Outcome;
+use navicert_testkit::cli::program::copy_executable;
 
 /// Programs that are shipped, beside `navicert` itself.
 const OTHERS: [&str; 6] = [

@@ -7,7 +7,7 @@ mod image_support;
 use std::fs;
 
 use image_support::Fixture;
-use navicert_testkit::cluster::Cluster;
+use navicert_testkit::k8s::cluster::Cluster;
 use serde_json::{Value, json};
 
 const ATTRIBUTES: &str = "{serviceAccountTokenAudience: registry.example, cacheType: Token, requireServiceAccount: true, \

@@ -10,7 +10,7 @@ mod control_plane;
 mod setup;
 
 use control_plane::{admin, kubectl, prepare, readiness, role};
-use navicert_testkit::cluster::Cluster;
+use navicert_testkit::k8s::cluster::Cluster;
 use serde_json::{Value, json};
 use setup::{Serving, Setup, text};
 

@@ -12,7 +12,7 @@ mod setup;
 use control_plane::{admin, kubectl, prepare, readiness, role};
 use http::{Method, Request};
 use navicert_testkit::HttpClient;
-use navicert_testkit::cluster::Cluster;
+use navicert_testkit::k8s::cluster::Cluster;
 use serde_json::{Value, json};
 use setup::{Serving, Setup, text};
 

@@ -8,9 +8,9 @@ mod hsm_support;
 use std::ffi::OsString;
 use std::path::Path;
 
-use navicert_testkit::cluster::Cluster;
-use navicert_testkit::program::Outcome;
-use navicert_testkit::softhsm::HsmKey;
+use navicert_testkit::cli::program::Outcome;
+use navicert_testkit::devices::softhsm::HsmKey;
+use navicert_testkit::k8s::cluster::Cluster;
 use navicert_testkit::{KeyKind, Program, SoftHsm, SoftTpm};
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! docs/symptoms.md: texts that only a recent kubectl prints (`make interop`, which builds one).
 
-use navicert_testkit::TestContext;
-use navicert_testkit::cluster::Cluster;
+use navicert_testkit::k8s::cluster::Cluster;
+use navicert_testkit::{Kubeconfig, TestContext};
 use serde_json::json;
 
 #[test]
@@ -13,12 +13,9 @@ fn recent_kubectl_prints_what_the_row_quotes() {
         .unwrap();
     let (seen, arguments) = (row.split('`').nth(1).unwrap(), arguments.split(" -->").next().unwrap());
     let cluster = Cluster::shared();
-    let config = json!({
-        "current-context": "x",
-        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-        "clusters": [{"name": "c", "cluster": {"server": cluster.server(), "certificate-authority": cluster.ca()}}],
-        "users": [{"name": "u", "user": {"auth-provider": {"name": "gcp"}}}],
-    });
+    let config = Kubeconfig::new(cluster.server())
+        .ca_file(cluster.ca())
+        .user(json!({"auth-provider": {"name": "gcp"}}));
     let context = TestContext::new().file("config", &config.to_string());
     let kubectl = cluster.kubectl(&context.directory().join("config"));
     let outcome = kubectl.arguments(arguments.split(' ')).merged().run().unwrap();

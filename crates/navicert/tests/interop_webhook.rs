@@ -7,9 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use navicert_testkit::cluster::Cluster;
-use navicert_testkit::program::Running;
-use navicert_testkit::{Ca, HttpClient, Issuer, Program, wait};
+use navicert_testkit::cli::program::Running;
+use navicert_testkit::k8s::cluster::Cluster;
+use navicert_testkit::{Ca, HttpClient, Issuer, Kubeconfig, Program, wait};
 use navicert_types::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 
@@ -114,15 +114,8 @@ impl Webhook {
 }
 
 fn kubeconfig(cluster: &Cluster, dir: &Path, token: &str) -> PathBuf {
-    let path = dir.join("user.kubeconfig");
-    let config = json!({
-        "apiVersion": "v1", "kind": "Config", "current-context": "c",
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-        "clusters": [{"name": "c", "cluster": {"server": cluster.server(), "certificate-authority": cluster.ca()}}],
-        "users": [{"name": "u", "user": {"token": token}}],
-    });
-    fs::write(&path, config.to_string()).unwrap();
-    path
+    let config = Kubeconfig::new(cluster.server()).ca_file(cluster.ca()).token(token);
+    config.write(dir.join("user.kubeconfig"))
 }
 
 fn whoami(cluster: &Cluster, kubeconfig: &Path) -> (Option<i32>, Value, String) {
@@ -154,7 +147,7 @@ fn kube_apiserver_accepts_reviews_in_both_versions() {
         });
         assert_eq!(told.pointer("/status/userInfo"), Some(&expected), "{version}");
         // A bad token is a 401 of the API server without retries.
-        let bad = navicert_testkit::jws::with_tampered_signature(&webhook.token());
+        let bad = navicert_testkit::pki::jws::with_tampered_signature(&webhook.token());
         let (code, _, complaint) = whoami(&cluster, &kubeconfig(&cluster, webhook.dir.path(), &bad));
         assert!(code != Some(0) && complaint.contains("Unauthorized"), "{complaint}");
         let audit = fs::read_to_string(webhook.dir.path().join("audit.log")).unwrap();

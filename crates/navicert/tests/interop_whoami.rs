@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use navicert_testkit::cluster::Cluster;
-use navicert_testkit::{FakeExecPlugin, TestContext};
+use navicert_testkit::k8s::cluster::Cluster;
+use navicert_testkit::{FakeExecPlugin, Kubeconfig, TestContext};
 use navicert_types::{Clock, SystemClock};
 use serde_json::{Value, json};
 
@@ -17,14 +17,7 @@ const LIFE: Duration = Duration::from_secs(3);
 fn context(cluster: &Cluster, plugin_server: &FakeExecPlugin) -> TestContext {
     let context = TestContext::new().program("navicert", env!("CARGO_BIN_EXE_navicert"));
     let plugin = plugin_server.write_plugin(&context.directory());
-    let config = json!({
-        "current-context": "real",
-        "contexts": [{"name": "real", "context": {"cluster": "c", "user": "u"}}],
-        "clusters": [{"name": "c", "cluster": {"server": cluster.server(), "certificate-authority": cluster.ca()}}],
-        "users": [{"name": "u", "user": {"exec": {
-            "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never", "command": plugin,
-        }}}],
-    });
+    let config = Kubeconfig::new(cluster.server()).names("real", "c", "u").ca_file(cluster.ca()).exec(plugin);
     context.file("config", &config.to_string()).variable("KUBECONFIG", "config")
 }
 

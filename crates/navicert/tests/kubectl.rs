@@ -4,7 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
-use navicert_testkit::{Program, tools};
+use navicert_testkit::Program;
+use navicert_testkit::cli::tools;
 use serde_json::Value;
 
 const FIRST: &str = "

@@ -12,7 +12,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use navicert_testkit::login_provider::CLIENT;
+use navicert_testkit::services::login_provider::CLIENT;
 use navicert_testkit::{Answer, Canaries, Gate, LoginProvider, wait};
 use serde_json::{Value, json};
 

@@ -10,7 +10,8 @@
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
-use navicert_testkit::jws::{Algorithm, SigningKey};
+use navicert_testkit::cli::output_schema;
+use navicert_testkit::pki::jws::{Algorithm, SigningKey};
 use navicert_testkit::{Answer, Ca, Issuer};
 use navicert_types::{Clock as _, SystemClock};
 use serde_json::{Value, json};
@@ -63,13 +64,16 @@ impl Setup {
     fn decide(&self, verb: &str, profile: &str, token: &str) -> (Option<i32>, Value) {
         let arguments = [verb, "--online", "--config", "authn.yaml", "--profile", profile];
         let output = self.run(&arguments, token);
-        (output.status.code(), serde_json::from_slice(&output.stdout).unwrap())
+        let response = serde_json::from_slice(&output.stdout).unwrap();
+        output_schema::check_all(&format!("authn-{verb}"), [&response]);
+        (output.status.code(), response)
     }
 
     /// `(exit code, [(step, verdict)])` of a check.
     fn check(&self) -> (Option<i32>, Vec<(String, String)>) {
         let output = self.run(&["check", "--online", "authn.yaml"], "");
         let response: Value = serde_json::from_slice(&output.stdout).unwrap();
+        output_schema::check_all("authn-check", [&response]);
         let steps = response["online"][0]["steps"].as_array().unwrap().iter().map(|step| {
             let text = |name: &str| step[name].as_str().unwrap().to_owned();
             (text("step"), text("verdict"))

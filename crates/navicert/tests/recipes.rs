@@ -4,9 +4,10 @@
 
 use std::path::Path;
 
-use navicert_testkit::cluster::Cluster;
-use navicert_testkit::transcript::check_file;
-use navicert_testkit::{Program, TestContext, tools, wait};
+use navicert_testkit::cli::tools;
+use navicert_testkit::cli::transcript::check_file;
+use navicert_testkit::k8s::cluster::Cluster;
+use navicert_testkit::{Program, TestContext, wait};
 use serde_json::{Value, json};
 
 const NAVICERT: &str = env!("CARGO_BIN_EXE_navicert");

@@ -1,7 +1,7 @@
 //! `navicert run` and `navicert gateway` with Debian's kubectl, against the test API server: what kubectl does over one
 //! connection and over many, whose exit code it is, and what is left behind.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test's helpers fail by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test's helpers fail by panicking")]
 
 #[path = "run/ends.rs"]
 mod ends;

@@ -16,10 +16,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use navicert_testkit::http_server::HttpServerBuilder;
-use navicert_testkit::program::Outcome;
-use navicert_testkit::transcript::check_file;
-use navicert_testkit::{ApiServer, Ca, Canaries, ClientAuth, KeyKind, Program, SoftHsm, TestContext, tools};
+use navicert_testkit::cli::program::Outcome;
+use navicert_testkit::cli::tools;
+use navicert_testkit::cli::transcript::check_file;
+use navicert_testkit::net::http_server::HttpServerBuilder;
+use navicert_testkit::{ApiServer, Ca, Canaries, ClientAuth, KeyKind, Program, SoftHsm, TestContext};
 
 const NAVICERT: &str = env!("CARGO_BIN_EXE_navicert");
 const PIN: &str = "canary-271828";
@@ -76,7 +77,7 @@ impl Setup {
     }
 
     /// `navicert gateway` in this home.
-    fn gateway(&self, context: &TestContext) -> navicert_testkit::program::Running {
+    fn gateway(&self, context: &TestContext) -> navicert_testkit::cli::program::Running {
         let signers = Path::new(NAVICERT).parent().unwrap().display().to_string();
         Program::new(NAVICERT)
             .arguments(["gateway"])

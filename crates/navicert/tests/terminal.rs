@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use navicert_testkit::Program;
-use navicert_testkit::program::Outcome;
+use navicert_testkit::cli::program::Outcome;
 use serde_json::Value;
 
 const NAVICERT: &str = env!("CARGO_BIN_EXE_navicert");

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use navicert_testkit::transcript::{self, TestContext};
+use navicert_testkit::cli::transcript::{self, TestContext};
 
 fn context() -> TestContext {
     TestContext::new()

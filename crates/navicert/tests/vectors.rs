@@ -4,7 +4,9 @@
 
 use std::collections::BTreeSet;
 
-use navicert_testkit::{Program, vectors};
+use navicert_testkit::Program;
+use navicert_testkit::cli::output_schema;
+use navicert_testkit::k8s::vectors;
 use serde_json::{Map, Value};
 
 #[test]
@@ -65,14 +67,16 @@ fn every_recorded_request_agrees() {
 }
 
 /// Asks every question of a file through one run of the command and compares the answers.
-fn through(suite: &str, command: &[&str], compare: impl Fn(&Value, &Value) -> Result<(), String>) {
+fn through(suite: &str, arguments: &[&str], compare: impl Fn(&Value, &Value) -> Result<(), String>) {
     let recorded = vectors::vectors(&format!("{suite}.jsonl"));
     let tables = [
         ("config", "config_ref", vectors::json("authn-configs.json")),
         ("jwks", "jwks_ref", vectors::json("authn-jwks.json")),
     ];
-    let command = Program::new(env!("CARGO_BIN_EXE_navicert")).arguments(command);
+    let command = Program::new(env!("CARGO_BIN_EXE_navicert")).arguments(arguments);
     let responses = vectors::responses(command, recorded.iter().map(|vector| request(vector, &tables)));
+    let verb: Vec<&str> = arguments.iter().copied().take_while(|word| !word.starts_with('-')).collect();
+    output_schema::check_all(&format!("{}-jsonl", verb.join("-")), responses.values());
     vectors::check(suite, &recorded, |vector| compare(&vector.expect, &responses[&vector.id]));
 }
 

@@ -10,6 +10,7 @@ use super::navicert_config::NavicertConfiguration;
 
 /// A `certificateAuthorityFile` cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CertificateAuthorityFileError {
     /// It cannot be read.
     #[error("failed to read `{}`", path.display())]

@@ -2,7 +2,7 @@
 // S32
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use navicert_go::base64::STANDARD;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
 

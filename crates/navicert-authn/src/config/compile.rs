@@ -228,7 +228,7 @@ fn report_not_bool(text: &str, path: &FieldPath, violations: &mut Violations) {
 
 // S311
 fn wide_claims_builder() -> EnvironmentBuilder {
-    Environment::kubernetes(VERSION).variable("claims", "map(string, dyn)")
+    Environment::kubernetes_version(VERSION).variable("claims", "map(string, dyn)")
 }
 
 fn extended(builder: EnvironmentBuilder) -> EnvironmentBuilder {

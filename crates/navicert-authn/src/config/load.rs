@@ -25,6 +25,7 @@ pub struct LoadedConfig {
 
 /// Why a configuration is rejected.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConfigError {
     /// The file is empty.
     // S4

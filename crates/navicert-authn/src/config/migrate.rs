@@ -56,13 +56,33 @@ pub struct Migration {
     /// The algorithms that the flags allow.
     pub algorithms: JwsAlgorithmSet,
     /// Changes in behaviour that an operator should know.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<MigrationWarning>,
     /// The flags to remove.
     pub obsolete: Vec<String>,
 }
 
+/// A warning about flags or their replacement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MigrationWarning {
+    /// The warning, one sentence.
+    pub text: String,
+    /// Whether the flags themselves are probably a mistake, and not only their replacement behaves differently.
+    pub is_about_flags: bool,
+}
+
+impl MigrationWarning {
+    fn about_flags(text: impl Into<String>) -> Self {
+        MigrationWarning { text: text.into(), is_about_flags: true }
+    }
+
+    fn about_file(text: impl Into<String>) -> Self {
+        MigrationWarning { text: text.into(), is_about_flags: false }
+    }
+}
+
 /// Why flags cannot be converted.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum MigrateError {
     /// No `--oidc-*` flag.
     #[error("missing `--oidc-*` flags")]
@@ -246,47 +266,51 @@ fn warnings(
     flags: &OidcFlags,
     algorithms: &[JwsAlgorithm],
     options: &MigrateOptions<'_>,
-) -> Result<Vec<String>, MigrateError> {
+) -> Result<Vec<MigrationWarning>, MigrateError> {
     let mut warnings = Vec::new();
     if algorithms.iter().copied().collect::<JwsAlgorithmSet>() != JwsAlgorithmSet::ALL {
         let names: Vec<&str> = algorithms.iter().map(|algorithm| algorithm.name()).collect();
-        warnings.push(format!(
+        warnings.push(MigrationWarning::about_file(format!(
             "the flags allow {} only, a file always allows all nine algorithms: kube-apiserver will accept tokens that it \
              rejected before, if the issuer signs with another algorithm",
             names.join(", ")
-        ));
+        )));
     }
     if flags.has("oidc-groups-prefix") && flags.value("oidc-groups-claim").is_empty() {
-        warnings
-            .push("--oidc-groups-prefix without --oidc-groups-claim has no effect and is omitted".to_owned());
+        warnings.push(MigrationWarning::about_flags(
+            "--oidc-groups-prefix without --oidc-groups-claim has no effect and is omitted",
+        ));
     }
     if flags.value("oidc-groups-prefix") == "-" {
-        warnings.push(
-            "the groups prefix is a literal `-`: only --oidc-username-prefix=- means no prefix".to_owned(),
-        );
+        warnings.push(MigrationWarning::about_flags(
+            "the groups prefix is a literal `-`: only --oidc-username-prefix=- means no prefix",
+        ));
     }
     let claims = flags.required_claims()?.len();
     if claims < flags.values("oidc-required-claim").count() {
-        warnings
-            .push("a claim is required more than once: the last value counts, as with the flags".to_owned());
+        warnings.push(MigrationWarning::about_file(
+            "a claim is required more than once: the last value counts, as with the flags",
+        ));
     }
     for (claim, value) in flags.required_claims()? {
         if options.boolean_rules && is_boolean(&claim, &value) {
-            warnings.push(format!(
+            warnings.push(MigrationWarning::about_flags(format!(
                 "--oidc-required-claim={claim}={value} accepts the string \"{value}\" only, and rejects every token with the boolean that the \
                  standard requires; the rule in the file accepts both"
-            ));
+            )));
         }
     }
     if let (Some(enabled), false) = (flags.anonymous, options.anonymous) {
-        warnings.push(format!(
+        warnings.push(MigrationWarning::about_file(format!(
             "--anonymous-auth={enabled} remains in force as a flag; with --anonymous it becomes a block of the file \
              (kube-apiserver rejects both together)"
-        ));
+        )));
     }
-    warnings.push("the file is reloaded when it changes; flags are read once".to_owned());
-    warnings.push("a reload waits until every issuer is reachable; a change is not applied while an issuer is unreachable".to_owned());
-    warnings.push("new metric series appear: apiserver_authentication_config_controller_* and apiserver_authentication_jwt_authenticator_*".to_owned());
+    warnings.extend([
+        "the file is reloaded when it changes; flags are read once",
+        "a reload waits until every issuer is reachable; a change is not applied while an issuer is unreachable",
+        "new metric series appear: apiserver_authentication_config_controller_* and apiserver_authentication_jwt_authenticator_*",
+    ].map(MigrationWarning::about_file));
     Ok(warnings)
 }
 

@@ -1,21 +1,22 @@
 //! The `NavicertConfiguration`, a file beside the `AuthenticationConfiguration`: hardening rules, and issuer settings that
 //! the upstream schema has no field for. Kubernetes' own files are never extended.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
 use navicert_types::decode::{Decode, DecodeMode, Decoder};
 use navicert_types::diagnostic::DiagnosticKind;
 use navicert_types::tree::{Node, Syntax};
+pub use navicert_types::versioned::NAVICERT_API_VERSION as API_VERSION;
 use navicert_types::versioned::{Kind, Versions};
-use navicert_types::{Diagnostics, FieldPath};
+use navicert_types::{Diagnostics, FieldPath, error_chain};
 
 use super::compile::{CompiledConfig, Egress};
+use super::load::load_excluding_issuers;
 use crate::jwt::{JwsAlgorithm, JwsAlgorithmSet};
 use crate::profile::{AuthnProfile, Hardening};
 
-/// API version of navicert's own kinds.
-pub const API_VERSION: &str = "navicert/v1alpha1";
 /// The kind.
 const KIND: &str = "NavicertConfiguration";
 
@@ -113,6 +114,20 @@ pub struct NavicertConfigError {
     pub path: FieldPath,
     /// What is wrong with it.
     pub message: String,
+    /// The kind of the mismatch.
+    pub kind: NavicertConfigErrorKind,
+}
+
+/// How a `NavicertConfiguration` does not match the `AuthenticationConfiguration`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NavicertConfigErrorKind {
+    /// Settings for an issuer that no authenticator has.
+    UnknownIssuer,
+    /// Both files have the certificate authority of an issuer.
+    AuthorityTwice,
+    /// No way is configured for an egress that an authenticator selects.
+    MissingEgress,
 }
 
 impl IssuerSettings {
@@ -199,6 +214,7 @@ impl NavicertConfiguration {
                 wrong.push(NavicertConfigError {
                     path: path.field("url"),
                     message: "no authenticator is configured for this issuer".to_owned(),
+                    kind: NavicertConfigErrorKind::UnknownIssuer,
                 });
                 continue;
             };
@@ -208,6 +224,7 @@ impl NavicertConfiguration {
                     path: path.field("certificateAuthorityFile"),
                     message: "the issuer already has a `certificateAuthority`; remove one of the two"
                         .to_owned(),
+                    kind: NavicertConfigErrorKind::AuthorityTwice,
                 });
             }
         }
@@ -218,10 +235,32 @@ impl NavicertConfiguration {
                 wrong.push(NavicertConfigError {
                     path: FieldPath::root().field("egress").field(egress.name()),
                     message: format!("missing, but selected by `jwt[{index}].issuer.egressSelectorType`"),
+                    kind: NavicertConfigErrorKind::MissingEgress,
                 });
             }
         }
         if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+    }
+
+    /// Loads an `AuthenticationConfiguration` and applies all settings of its issuers. `read` returns the contents of a file.
+    ///
+    /// # Errors
+    /// In one sentence: the configuration is invalid, the two files do not match, or a certificate authority cannot be used.
+    pub fn compile(
+        &self,
+        config: &[u8],
+        profile: &AuthnProfile,
+        read: impl Fn(&Path) -> io::Result<Vec<u8>>,
+    ) -> Result<CompiledConfig, String> {
+        let loaded = load_excluding_issuers(config, profile, &self.disallowed_issuers)
+            .map_err(|error| format!("invalid configuration: {error}"))?;
+        let mut compiled = loaded.compiled;
+        self.apply(&mut compiled).map_err(|wrong| {
+            let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
+            format!("the NavicertConfiguration does not match the configuration: {}", wrong.join("; "))
+        })?;
+        self.apply_certificate_authorities(&mut compiled, read).map_err(|error| error_chain(&error))?;
+        Ok(compiled)
     }
 }
 

@@ -81,6 +81,7 @@ pub struct ConfigSources {
 
 /// Why a configuration cannot be loaded.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum AuthnLoadError {
     /// A file cannot be read.
     #[error("failed to read `{}`", path.display())]

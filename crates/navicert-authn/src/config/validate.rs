@@ -6,8 +6,9 @@ use std::collections::HashSet;
 use navicert_go::url::Url;
 use navicert_types::FieldPath;
 use navicert_types::authentication_config::{
-    AnonymousAuthConfig, AuthenticationConfiguration, ClaimMappings, ClaimOrExpression, ClaimValidationRule,
-    ExtraMapping, Issuer, JwtAuthenticator, PrefixedClaimOrExpression, UserValidationRule,
+    AnonymousAuthConfig, AudienceMatchPolicy, AuthenticationConfiguration, ClaimMappings, ClaimOrExpression,
+    ClaimValidationRule, ExtraMapping, Issuer, JwtAuthenticator, PrefixedClaimOrExpression,
+    UserValidationRule,
 };
 
 use super::compile::{
@@ -38,7 +39,7 @@ pub fn validate(
 /// # Errors
 /// Every violation.
 // S22, S26
-pub fn validate_excluding_issuers(
+pub(crate) fn validate_excluding_issuers(
     configuration: &AuthenticationConfiguration,
     profile: &AuthnProfile,
     disallowed_issuers: &[String],
@@ -231,14 +232,18 @@ impl Validator<'_> {
                 self.found.duplicate(list.index(index), audience);
             }
         }
-        let policy = issuer.audience_match_policy.as_str();
+        let policy = &issuer.audience_match_policy;
         let at = path.field("audienceMatchPolicy");
-        if issuer.audiences.len() > 1 && policy != "MatchAny" {
-            self.found.invalid(at, policy, "audienceMatchPolicy must be MatchAny for multiple audiences");
+        if issuer.audiences.len() > 1 && *policy != AudienceMatchPolicy::MatchAny {
+            self.found.invalid(
+                at,
+                policy.as_str(),
+                "audienceMatchPolicy must be MatchAny for multiple audiences",
+            );
             self.found.hint("add `audienceMatchPolicy: MatchAny` inside `issuer`");
-        } else if !matches!(policy, "" | "MatchAny") {
+        } else if !matches!(policy, AudienceMatchPolicy::Unset | AudienceMatchPolicy::MatchAny) {
             let detail = "audienceMatchPolicy must be empty or MatchAny for single audience";
-            self.found.invalid(at, policy, detail);
+            self.found.invalid(at, policy.as_str(), detail);
         }
     }
 

@@ -20,19 +20,27 @@ pub struct Violation {
 }
 
 /// The kinds of violation in Kubernetes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub enum ViolationKind {
     /// A value is missing.
+    #[serde(rename = "FieldValueRequired")]
     Required,
     /// A value is invalid.
+    #[serde(rename = "FieldValueInvalid")]
     Invalid,
     /// A value is duplicated.
+    #[serde(rename = "FieldValueDuplicate")]
     Duplicate,
     /// A list has too many items.
+    #[serde(rename = "FieldValueTooMany")]
     TooMany,
     /// A value is not allowed.
+    #[serde(rename = "FieldValueForbidden")]
     Forbidden,
     /// An expression cannot be compiled to a program.
+    #[serde(rename = "InternalError")]
     Internal,
 }
 

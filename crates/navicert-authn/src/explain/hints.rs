@@ -10,7 +10,7 @@ use navicert_types::decode::closest;
 use super::masked::Masked;
 use super::token_text;
 use crate::AuthenticatedUser;
-use crate::authenticator::{Authenticator, Authenticators};
+use crate::authenticator::{Authenticators, IssuerAuthenticator};
 use crate::config::{AttributeMapping, CompiledAuthenticator};
 use crate::jwt::claims::UnverifiedClaims;
 use crate::jwt::compact::RawToken;
@@ -176,7 +176,7 @@ fn difference(ours: &str, theirs: &str) -> Option<&'static str> {
 struct RefusalContext<'a> {
     token: RawToken<'a>,
     claims: UnverifiedClaims<'a>,
-    authenticator: &'a Authenticator,
+    authenticator: &'a IssuerAuthenticator,
     request: &'a AuthnRequest<'a>,
 }
 

@@ -9,7 +9,7 @@ use navicert_go::time::format_utc;
 use super::key_errors::EmbeddedKeyError;
 use super::masked::Masked;
 use super::{UpstreamDecision, key_errors};
-use crate::authenticator::{Authenticator, Authenticators};
+use crate::authenticator::{Authenticators, IssuerAuthenticator};
 use crate::config::{AttributeMapping, CompiledIssuer};
 use crate::jwks::KeysUnavailable;
 use crate::jwt::claims::UnverifiedClaims;
@@ -67,7 +67,7 @@ fn log_line(
 fn unverified(
     token: &RawToken<'_>,
     payload: &TokenPart,
-    authenticator: &Authenticator,
+    authenticator: &IssuerAuthenticator,
     key_set: impl Fn(&CompiledIssuer) -> Option<String>,
 ) -> Option<Option<Masked>> {
     let (header_text, signature_text) = token.spaceless();
@@ -317,7 +317,11 @@ fn time_error(value: Raw<'_>, name: &str) -> Option<Masked> {
 }
 
 /// Distributed claims, mappings and rules.
-fn mapped(claims: &UnverifiedClaims<'_>, refusal: &Refusal, authenticator: &Authenticator) -> Option<Masked> {
+fn mapped(
+    claims: &UnverifiedClaims<'_>,
+    refusal: &Refusal,
+    authenticator: &IssuerAuthenticator,
+) -> Option<Masked> {
     let configuration = &authenticator.configuration;
     Some(match refusal {
         Refusal::Distributed(_) => distributed_error(claims, configuration.groups.as_ref())?
@@ -373,7 +377,7 @@ fn mapped(claims: &UnverifiedClaims<'_>, refusal: &Refusal, authenticator: &Auth
 const CLAIM_RULE: &str = "oidc: error evaluating claim validation expression: ";
 const USER_RULE: &str = "oidc: error evaluating user info validation rule: ";
 
-fn required(claims: &UnverifiedClaims<'_>, claim: &str, authenticator: &Authenticator) -> Masked {
+fn required(claims: &UnverifiedClaims<'_>, claim: &str, authenticator: &IssuerAuthenticator) -> Masked {
     let Some(value) = claims.claim(claim) else {
         return Masked::text_only(format!("oidc: required claim {claim} not present in ID token"));
     };

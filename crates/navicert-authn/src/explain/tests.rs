@@ -1,9 +1,10 @@
-use navicert_testkit::jws::{Algorithm, SigningKey};
-use navicert_testkit::vectors;
+use navicert_testkit::k8s::vectors;
+use navicert_testkit::pki::jws::{Algorithm, SigningKey};
 use navicert_types::Timestamp;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::report::OutcomeReport;
 use crate::{AuthnProfile, batch};
 
 fn explained(request: &Value, profile: &AuthnProfile) -> Explanation {
@@ -102,7 +103,7 @@ fn every_recorded_token_has_one_failing_step_and_the_same_outcome() {
         request["jwks"] = key_sets[vector.input["jwks_ref"].as_str().unwrap()].clone();
         for profile in [AuthnProfile::KUBE, AuthnProfile::HARDENED] {
             let explanation = explained(&request, &profile);
-            let answer = batch::outcome_json(&explanation.outcome);
+            let answer = serde_json::to_value(OutcomeReport::from(&explanation.outcome)).unwrap();
             assert_eq!(answer, batch::eval(&request, &profile), "{}", vector.id);
             let word = |finding: &StepFinding| match finding.verdict {
                 StepOutcome::Pass => 'p',
@@ -204,7 +205,7 @@ fn token_in_a_wrong_form_is_recognized() {
     assert_eq!(guidance(token), ": ");
     let bearer = guidance(|key| format!("Bearer {}", token(key)));
     assert!(bearer.ends_with(": remove `Bearer ` from the start of the token"), "{bearer}");
-    let encoded = guidance(|key| navicert_testkit::jws::encode(token(key).as_bytes()));
+    let encoded = guidance(|key| navicert_testkit::pki::jws::encode(token(key).as_bytes()));
     assert!(encoded.ends_with(": decode it first, for example with `base64 -d`"), "{encoded}");
     let okta = guidance(|_| {
         let other = SigningKey::generate(Algorithm::Es256, "k2");

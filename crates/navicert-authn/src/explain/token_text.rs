@@ -1,8 +1,7 @@
 //! Recognizes texts that are sent instead of a token: a whole header, an encoded token, another kind of token.
 
 use base64::Engine as _;
-use base64::alphabet::{STANDARD, URL_SAFE};
-use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use navicert_go::base64::{RAW_STANDARD, RAW_URL};
 
 /// What a text is instead of a token, and how to get the token.
 pub(super) struct Disguise {
@@ -49,12 +48,9 @@ const OPAQUE_PREFIXES: [(&str, &str); 4] = [
 
 /// Whether the text is base64 of a token in compact form. Line breaks are ignored, as `base64` writes them.
 fn is_encoded_token(text: &str) -> bool {
-    const ANY_PADDING: GeneralPurposeConfig = GeneralPurposeConfig::new()
-        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
-        .with_decode_allow_trailing_bits(true);
     let text: String = text.split_ascii_whitespace().collect();
-    [STANDARD, URL_SAFE].iter().any(|alphabet| {
-        let decoded = GeneralPurpose::new(alphabet, ANY_PADDING).decode(&text).unwrap_or_default();
+    [RAW_STANDARD, RAW_URL].iter().any(|engine| {
+        let decoded = engine.decode(text.trim_end_matches('=')).unwrap_or_default();
         decoded.starts_with(b"eyJ") && decoded.iter().filter(|byte| **byte == b'.').count() == 2
     })
 }

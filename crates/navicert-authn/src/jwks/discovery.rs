@@ -24,6 +24,7 @@ pub struct Discovered {
 
 /// Why discovery failed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum DiscoveryError {
     /// The request failed.
     #[error(transparent)]

@@ -149,6 +149,7 @@ impl fmt::Debug for FetchResponse {
 
 /// The stage at which a request failed, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum FetchStage {
     /// The URL is usable.
     Address,

@@ -10,8 +10,8 @@ use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ECDSA_P521_SHA512_FIXED, ParsedPublicKey,
 };
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use navicert_go::base64::RAW_URL;
+use navicert_go::base64::STANDARD;
 use navicert_go::json::{Kind, Raw};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
@@ -79,6 +79,7 @@ impl Usage {
 
 /// Why a key does not parse. Messages contain nothing of the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum JwkError {
     /// Not a JSON object, or a member occurs more than once.
     #[error("not a JSON object, or a member occurs more than once")]

@@ -28,6 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use navicert_types::backoff::BackoffSettings;
 use navicert_types::{Clock, Timestamp, error_chain};
 use tokio::sync::{Notify, watch};
 
@@ -55,11 +56,10 @@ const REDISCOVERY_INTERVAL: Duration = Duration::from_secs(24 * 3600);
 /// If fetching keys fails for this long, discovery is repeated: the keys may have moved.
 // H20
 const REDISCOVER_AFTER_FAILING: Duration = Duration::from_secs(5 * 60);
-/// First and longest back-off after a failure.
+/// Back-off after a failure.
 // H20
-const BACKOFF_BOUNDS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
-/// Random variation of the back-off, as a fraction.
-const JITTER_FRACTION: f64 = 0.2;
+const BACKOFF: BackoffSettings =
+    BackoffSettings { initial: Duration::from_secs(1), max: Duration::from_secs(60), jitter: 0.2 };
 /// Retry interval without [`Hardening::DiscoveryRetry`].
 // S161
 const UPSTREAM_RETRY_INTERVAL: Duration = Duration::from_secs(10);
@@ -194,7 +194,7 @@ impl JwksRefresher {
 
     /// Limits the duration of every request.
     #[must_use]
-    pub fn with_time_limit(mut self, limit: Duration) -> Self {
+    pub(crate) fn with_time_limit(mut self, limit: Duration) -> Self {
         self.time_limit = Some(limit);
         self
     }
@@ -430,10 +430,9 @@ impl JwksRefresher {
         if !self.profile.has(Hardening::DiscoveryRetry) {
             return UPSTREAM_RETRY_INTERVAL;
         }
-        let (first, longest) = BACKOFF_BOUNDS;
-        let pause = first.saturating_mul(2_u32.saturating_pow(state.failures)).min(longest);
+        let pause = BACKOFF.delay(state.failures, (self.context.random)());
         state.failures = state.failures.saturating_add(1);
-        pause.mul_f64(1.0 + JITTER_FRACTION * (2.0 * (self.context.random)().clamp(0.0, 1.0) - 1.0))
+        pause
     }
 
     fn monotonic(&self) -> Duration {

@@ -19,6 +19,7 @@ pub struct KeySet {
 
 /// Why a document is not a key set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum KeySetError {
     /// Not JSON, or not a key set.
     #[error("failed to decode keys: not a JSON Web Key Set")]

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
+use navicert_types::exposition::Exposition;
 use navicert_types::{Clock, Timestamp};
 
 use super::{AuthnEvent, AuthnRecorder, RefreshTrigger};
@@ -16,10 +17,10 @@ use crate::model::outcome::{AuthnOutcome, RefusalClass};
 pub const LATENCY_BUCKETS: [f64; 12] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
 /// Upper bounds of `authentication_token_cache_request_duration_seconds`: the default buckets of Prometheus.
-pub const CACHE_BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+pub(crate) const CACHE_BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
 /// Upper bounds of `authentication_duration_seconds`: doubling from one millisecond.
-pub const DURATION_BUCKETS: [f64; 15] = [
+pub(crate) const DURATION_BUCKETS: [f64; 15] = [
     0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096, 8.192, 16.384,
 ];
 
@@ -96,9 +97,16 @@ impl AuthnMetrics {
         }
     }
 
+    /// Writes all metrics.
+    pub fn collect(&self, exposition: &mut Exposition) {
+        super::text::collect(self, exposition);
+    }
+
     /// Renders the Prometheus text format.
     pub fn render(&self) -> String {
-        super::text::render(self)
+        let mut exposition = Exposition::default();
+        self.collect(&mut exposition);
+        exposition.into_text()
     }
 
     pub(super) fn locked(&self) -> MutexGuard<'_, LockedCounts> {

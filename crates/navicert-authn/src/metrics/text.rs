@@ -1,9 +1,10 @@
-//! Renders the Prometheus text format with upstream's names and labels; labels are sorted by name.
+//! Writes the metrics with upstream's names and labels; labels are sorted by name.
 
-use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use navicert_types::Timestamp;
+use navicert_types::exposition::MetricKind::{self, Counter, Gauge};
+use navicert_types::exposition::{Exposition, Labels};
 
 use super::RefreshTrigger;
 use super::counting::{
@@ -15,37 +16,36 @@ const RELOAD: &str = "apiserver_authentication_config_controller";
 const JWT: &str = "apiserver_authentication_jwt_authenticator";
 const CACHE: &str = "authentication_token_cache";
 
-pub(super) fn render(metrics: &AuthnMetrics) -> String {
-    let mut page = Exposition(String::new());
+pub(super) fn collect(metrics: &AuthnMetrics, exposition: &mut Exposition) {
+    let mut page = Page(exposition);
     page.requests(metrics);
     page.cache(metrics);
     let rest = metrics.locked();
     page.reloads(&rest, &metrics.instance);
     page.upstream_issuers(&rest, &metrics.instance);
     page.navicert_issuers(&rest);
-    page.head("navicert_token_cache_entries", "gauge", "Number of cached decisions");
-    page.line("navicert_token_cache_entries", &[], &metrics.entries.load(Ordering::Relaxed).to_string());
-    page.0
+    page.0.describe("navicert_token_cache_entries", Gauge, "Number of cached decisions");
+    page.0.sample("navicert_token_cache_entries", &[], metrics.entries.load(Ordering::Relaxed));
 }
 
-struct Exposition(String);
+struct Page<'e>(&'e mut Exposition);
 
-impl Exposition {
+impl Page<'_> {
     fn requests(&mut self, metrics: &AuthnMetrics) {
-        self.head("authentication_attempts", "counter", "Authenticated tokens by result");
+        self.0.describe("authentication_attempts", Counter, "Authenticated tokens by result");
         for (result, histogram) in RESULTS.iter().zip(&metrics.attempts) {
-            self.line("authentication_attempts", &[("result", result)], &load(&histogram.count));
+            self.0.sample("authentication_attempts", &[("result", result)], load(&histogram.count));
         }
         let name = "authentication_duration_seconds";
-        self.head(name, "histogram", "Duration of authentication by result");
+        self.0.describe(name, MetricKind::Histogram, "Duration of authentication by result");
         for (result, histogram) in RESULTS.iter().zip(&metrics.attempts) {
             self.histogram(name, &[("result", result)], histogram, &DURATION_BUCKETS);
         }
         let name = "authenticated_user_requests";
-        self.head(name, "counter", "Accepted tokens by kind of user");
+        self.0.describe(name, Counter, "Accepted tokens by kind of user");
         for (user, count) in KNOWN_USERS.iter().zip(&metrics.users) {
             if count.load(Ordering::Relaxed) > 0 {
-                self.line(name, &[("username", user)], &load(count));
+                self.0.sample(name, &[("username", user)], load(count));
             }
         }
     }
@@ -53,58 +53,56 @@ impl Exposition {
     fn cache(&mut self, metrics: &AuthnMetrics) {
         let statuses = ["miss", "hit"];
         let name = format!("{CACHE}_request_total");
-        self.head(&name, "counter", "Lookups in the cache of decisions");
+        self.0.describe(&name, Counter, "Lookups in the cache of decisions");
         for (status, histogram) in statuses.iter().zip(&metrics.lookups) {
-            self.line(&name, &[("status", status)], &load(&histogram.count));
+            self.0.sample(&name, &[("status", status)], load(&histogram.count));
         }
         let name = format!("{CACHE}_request_duration_seconds");
-        self.head(&name, "histogram", "Duration of cache lookups");
+        self.0.describe(&name, MetricKind::Histogram, "Duration of cache lookups");
         for (status, histogram) in statuses.iter().zip(&metrics.lookups) {
             self.histogram(&name, &[("status", status)], histogram, &CACHE_BUCKETS);
         }
         let name = format!("{CACHE}_fetch_total");
-        self.head(&name, "counter", "Decisions after a cache miss");
+        self.0.describe(&name, Counter, "Decisions after a cache miss");
         for (status, count) in ["ok", "error"].iter().zip(&metrics.fetches) {
-            self.line(&name, &[("status", status)], &load(count));
+            self.0.sample(&name, &[("status", status)], load(count));
         }
         let name = format!("{CACHE}_active_fetch_count");
-        self.head(&name, "gauge", "Decisions in progress");
-        let in_flight = metrics.in_flight.load(Ordering::Relaxed).to_string();
-        let blocked = metrics.blocked.load(Ordering::Relaxed).to_string();
-        for (status, count) in [("blocked", blocked.as_str()), ("in_flight", in_flight.as_str())] {
-            self.line(&name, &[("status", status)], count);
+        self.0.describe(&name, Gauge, "Decisions in progress");
+        for (status, count) in [("blocked", &metrics.blocked), ("in_flight", &metrics.in_flight)] {
+            self.0.sample(&name, &[("status", status)], count.load(Ordering::Relaxed));
         }
     }
 
     fn reloads(&mut self, rest: &LockedCounts, instance: &str) {
         let statuses = ["failure", "success"];
         let name = format!("{RELOAD}_automatic_reloads_total");
-        self.head(&name, "counter", "Configuration reloads by status");
+        self.0.describe(&name, Counter, "Configuration reloads by status");
         for (status, (count, _)) in statuses.iter().zip(&rest.reloads) {
             if *count > 0 {
                 let labels = [("apiserver_id_hash", instance), ("status", status)];
-                self.line(&name, &labels, &count.to_string());
+                self.0.sample(&name, &labels, count);
             }
         }
         let name = format!("{RELOAD}_automatic_reload_last_timestamp_seconds");
-        self.head(&name, "gauge", "Time of the last configuration reload by status");
+        self.0.describe(&name, Gauge, "Time of the last configuration reload by status");
         for (status, (_, last)) in statuses.iter().zip(&rest.reloads) {
             if let Some(last) = last {
                 let labels = [("apiserver_id_hash", instance), ("status", status)];
-                self.line(&name, &labels, &seconds(*last));
+                self.0.sample(&name, &labels, seconds(*last));
             }
         }
         let name = format!("{RELOAD}_last_config_info");
-        self.head(&name, "gauge", "Hash of the configuration in use");
+        self.0.describe(&name, Gauge, "Hash of the configuration in use");
         if let Some(hash) = &rest.configuration {
-            self.line(&name, &[("apiserver_id_hash", instance), ("hash", hash)], "1");
+            self.0.sample(&name, &[("apiserver_id_hash", instance), ("hash", hash)], 1);
         }
     }
 
     fn upstream_issuers(&mut self, rest: &LockedCounts, instance: &str) {
         let issuers = || rest.issuers.values();
         let name = format!("{JWT}_latency_seconds");
-        self.head(&name, "histogram", "Duration of token verification per issuer");
+        self.0.describe(&name, MetricKind::Histogram, "Duration of token verification per issuer");
         for counts in issuers() {
             for (result, histogram) in ["failure", "success"].iter().zip(&counts.latency) {
                 if histogram.count.load(Ordering::Relaxed) > 0 {
@@ -114,22 +112,22 @@ impl Exposition {
             }
         }
         let name = format!("{JWT}_jwks_fetch_last_timestamp_seconds");
-        self.head(&name, "gauge", "Time of the last key set fetch per issuer");
+        self.0.describe(&name, Gauge, "Time of the last key set fetch per issuer");
         for counts in issuers() {
             for (result, last) in ["failure", "success"].iter().zip(&counts.fetched) {
                 let Some(last) = last else { continue };
                 let hash = counts.hash.as_str();
                 let labels = [("apiserver_id_hash", instance), ("jwt_issuer_hash", hash), ("result", result)];
-                self.line(&name, &labels, &seconds(*last));
+                self.0.sample(&name, &labels, seconds(*last));
             }
         }
         let name = format!("{JWT}_jwks_fetch_last_key_set_info");
-        self.head(&name, "gauge", "Hash of the key set in use");
+        self.0.describe(&name, Gauge, "Hash of the key set in use");
         for counts in issuers() {
             let Some(key_set) = &counts.key_set else { continue };
             let hash = counts.hash.as_str();
             let labels = [("apiserver_id_hash", instance), ("hash", key_set), ("jwt_issuer_hash", hash)];
-            self.line(&name, &labels, "1");
+            self.0.sample(&name, &labels, 1);
         }
     }
 
@@ -137,84 +135,57 @@ impl Exposition {
     fn navicert_issuers(&mut self, rest: &LockedCounts) {
         let issuers = || rest.issuers.values();
         let name = "navicert_jwt_rejections_total";
-        self.head(name, "counter", "Rejected tokens by reason");
+        self.0.describe(name, Counter, "Rejected tokens by reason");
         for counts in issuers() {
             for (reason, count) in &counts.rejections {
-                self.line(name, &[("jwt_issuer_hash", &counts.hash), ("reason", reason)], &count.to_string());
+                self.0.sample(name, &[("jwt_issuer_hash", &counts.hash), ("reason", reason)], count);
             }
         }
         let name = "navicert_jwks_keys";
-        self.head(name, "gauge", "Keys of an issuer by state");
+        self.0.describe(name, Gauge, "Keys of an issuer by state");
         for counts in issuers() {
             let Some((usable, skipped)) = counts.keys else { continue };
             for (state, count) in [("skipped", skipped), ("usable", usable)] {
-                self.line(name, &[("jwt_issuer_hash", &counts.hash), ("state", state)], &count.to_string());
+                self.0.sample(name, &[("jwt_issuer_hash", &counts.hash), ("state", state)], count);
             }
         }
         let name = "navicert_issuer_ready";
-        self.head(name, "gauge", "Whether an issuer is ready to verify tokens");
+        self.0.describe(name, Gauge, "Whether an issuer is ready to verify tokens");
         for counts in issuers() {
             if let Some(is_ready) = counts.is_ready {
-                self.line(name, &[("jwt_issuer_hash", &counts.hash)], if is_ready { "1" } else { "0" });
+                self.0.sample(name, &[("jwt_issuer_hash", &counts.hash)], u8::from(is_ready));
             }
         }
         let name = "navicert_jwks_refresh_total";
-        self.head(name, "counter", "Key set requests by trigger");
+        self.0.describe(name, Counter, "Key set requests by trigger");
         for (trigger, count) in &rest.refreshes {
             let trigger = match trigger {
                 RefreshTrigger::Background => "background",
                 RefreshTrigger::Token => "token",
             };
-            self.line(name, &[("trigger", trigger)], &count.to_string());
+            self.0.sample(name, &[("trigger", trigger)], count);
         }
-    }
-
-    fn head(&mut self, name: &str, kind: &str, help: &str) {
-        // Writing to a String cannot fail.
-        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
-    }
-
-    fn line(&mut self, name: &str, labels: &[(&str, &str)], value: &str) {
-        self.0.push_str(name);
-        if !labels.is_empty() {
-            // Values are keywords or hashes and need no escaping.
-            let labels: Vec<String> =
-                labels.iter().map(|(name, value)| format!("{name}=\"{value}\"")).collect();
-            let _ = write!(self.0, "{{{}}}", labels.join(","));
-        }
-        let _ = writeln!(self.0, " {value}");
     }
 
     fn histogram<const N: usize>(
         &mut self,
         name: &str,
-        labels: &[(&str, &str)],
+        labels: Labels<'_>,
         histogram: &Histogram<N>,
         bounds: &[f64; N],
     ) {
-        let bucket = format!("{name}_bucket");
-        let mut seen = 0;
-        for (bound, count) in bounds.iter().zip(&histogram.buckets) {
-            seen += count.load(Ordering::Relaxed);
-            let bound = bound.to_string();
-            let labels = [labels, &[("le", &bound)]].concat();
-            self.line(&bucket, &labels, &seen.to_string());
-        }
-        let count = load(&histogram.count);
-        self.line(&bucket, &[labels, &[("le", "+Inf")]].concat(), &count);
-        let nanoseconds = histogram.nanoseconds.load(Ordering::Relaxed);
-        let sum = std::time::Duration::from_nanos(nanoseconds).as_secs_f64();
-        self.line(&format!("{name}_sum"), labels, &sum.to_string());
-        self.line(&format!("{name}_count"), labels, &count);
+        let buckets = histogram.buckets.iter().map(load);
+        let sum = std::time::Duration::from_nanos(load(&histogram.nanoseconds)).as_secs_f64();
+        self.0.histogram(name, labels, bounds.iter().copied().zip(buckets), sum, load(&histogram.count));
     }
 }
 
-fn load(count: &AtomicU64) -> String {
-    count.load(Ordering::Relaxed).to_string()
+fn load(count: &AtomicU64) -> u64 {
+    count.load(Ordering::Relaxed)
 }
 
-fn seconds(time: Timestamp) -> String {
-    time.as_duration().as_secs_f64().to_string()
+fn seconds(time: Timestamp) -> f64 {
+    time.as_duration().as_secs_f64()
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ pub enum AuthnOutcome {
 
 /// Why no authenticator claims a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum NoOpinion {
     /// Not a JSON web token in compact form.
     #[error("not a JSON web token in compact form")]
@@ -52,6 +53,7 @@ pub struct Rejection {
 /// Why a token is rejected. Messages contain no claim values.
 // H16
 #[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Refusal {
     /// The issuer has not been discovered yet.
     // S108
@@ -204,12 +206,17 @@ pub enum Purpose {
 
 /// Rejection reasons, a closed set used as a metric label.
 // S197
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the names are the labels of the metric")]
+#[non_exhaustive]
 pub enum RefusalClass {
     NotReady,
     Malformed,
+    #[serde(rename = "alg")]
     Algorithm,
+    #[serde(rename = "kid_unknown")]
     UnknownKey,
     Signature,
     Expired,

@@ -21,6 +21,7 @@ pub trait StepObserver: Sync {
 // S123, S131
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "see `AuthnStep::title`")]
+#[non_exhaustive]
 pub enum AuthnStep {
     Compact,
     Payload,

@@ -7,7 +7,8 @@ use navicert_types::authentication_config::{
 };
 
 /// How much of a configuration a suite tests.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Coverage {
     /// Rules and mappings whose removal fails a case.
     pub covered: usize,
@@ -16,7 +17,8 @@ pub struct Coverage {
 }
 
 /// A rule or mapping that no case tests.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Gap {
     /// Its field path.
     pub path: FieldPath,

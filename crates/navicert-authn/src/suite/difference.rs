@@ -6,7 +6,8 @@ use crate::model::AuthenticatedUser;
 use crate::model::outcome::{AuthnOutcome, Rejection};
 
 /// One field that differs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Difference {
     /// The field: `outcome`, `username`, `groups`, `extra["example.com/tenant"]`, `reason`…
     pub field: String,

@@ -5,7 +5,7 @@ use std::fmt;
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use navicert_go::base64::RAW_URL;
 use serde_json::json;
 
 use crate::jwks::KeySet;
@@ -30,16 +30,16 @@ impl Signer {
     pub(super) fn key_set(&self, profile: &AuthnProfile) -> KeySet {
         // An uncompressed point: one byte, then both coordinates.
         let point = self.0.public_key().as_ref();
-        let coordinate = |from: usize| URL_SAFE_NO_PAD.encode(point.get(from..from + 32).unwrap_or_default());
+        let coordinate = |from: usize| RAW_URL.encode(point.get(from..from + 32).unwrap_or_default());
         let key = json!({"kty": "EC", "crv": "P-256", "kid": KID, "x": coordinate(1), "y": coordinate(33)});
         KeySet::parse(json!({"keys": [key]}).to_string().as_bytes(), profile).unwrap_or_default()
     }
 
     /// Signs a token with this payload.
     pub(super) fn token(&self, payload: &str) -> Option<String> {
-        let header = URL_SAFE_NO_PAD.encode(json!({"alg": "ES256", "kid": KID}).to_string());
-        let message = format!("{header}.{}", URL_SAFE_NO_PAD.encode(payload));
+        let header = RAW_URL.encode(json!({"alg": "ES256", "kid": KID}).to_string());
+        let message = format!("{header}.{}", RAW_URL.encode(payload));
         let signature = self.0.sign(&SystemRandom::new(), message.as_bytes()).ok()?;
-        Some(format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature)))
+        Some(format!("{message}.{}", RAW_URL.encode(signature)))
     }
 }

@@ -7,7 +7,7 @@ use crate::jwt::JwsAlgorithmSet;
 use crate::model::outcome::Rejection;
 use crate::profile::AuthnProfile;
 use crate::{Authenticators, AuthnRequest};
-use navicert_testkit::jws::{Algorithm, SigningKey};
+use navicert_testkit::pki::jws::{Algorithm, SigningKey};
 use navicert_types::FieldPath;
 use serde_json::json;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use navicert_authn::{AuthnProfile, batch};
-use navicert_testkit::jws::{Algorithm, SigningKey};
+use navicert_testkit::pki::jws::{Algorithm, SigningKey};
 use serde_json::{Value, json};
 
 pub(crate) const NOW: i64 = 1_800_000_000;

@@ -1,7 +1,7 @@
 //! §14.6 and attacks that need their own configuration.
 
 use navicert_authn::{AuthnProfile, batch};
-use navicert_testkit::jws::{Algorithm, SigningKey};
+use navicert_testkit::pki::jws::{Algorithm, SigningKey};
 use serde_json::{Value, json};
 
 use super::common::{HEAD, NOW, PROFILES, authenticator, errors, judged, key};

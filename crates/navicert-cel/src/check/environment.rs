@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 /// Which implementation an environment is compatible with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Compatibility {
     /// Kubernetes 1.N with the libraries available in that minor version.
     Kubernetes(u16),
@@ -19,6 +20,7 @@ pub enum Compatibility {
 
 /// Function libraries that can be added to the operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Library {
     /// Conversions, `size`, time accessors and the standard macros.
     Standard,
@@ -58,6 +60,7 @@ pub enum Library {
 
 /// An invalid declaration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum EnvironmentError {
     /// A type cannot be parsed.
     #[error("invalid type `{0}`")]
@@ -112,7 +115,7 @@ pub struct Environment {
 
 impl Environment {
     /// Creates a builder with the semantics and libraries of Kubernetes 1.N.
-    pub fn kubernetes(minor: u16) -> EnvironmentBuilder {
+    pub fn kubernetes_version(minor: u16) -> EnvironmentBuilder {
         let mut builder = EnvironmentBuilder::new(Compatibility::Kubernetes(minor));
         for (library, since) in [
             (Library::Standard, 0),

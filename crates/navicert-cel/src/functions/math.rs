@@ -5,7 +5,7 @@ use crate::error::{InvalidArgument, Misuse};
 use crate::fault::Cause;
 use crate::library::math_number::{self, MathError};
 use crate::number::Number;
-use crate::value::ValueRef;
+use crate::value::{ValueRef, number};
 
 /// All functions; `math.greatest` and `math.least` are macros over `math.@max` and `math.@min`.
 #[rustfmt::skip]
@@ -69,15 +69,6 @@ pub(crate) const FUNCTIONS: &[Declaration] = &[
     ("math_sqrt_int", "math.sqrt(int): double", sqrt),
     ("math_sqrt_uint", "math.sqrt(uint): double", sqrt),
 ];
-
-fn number(val: ValueRef<'_>) -> Option<Number> {
-    match val {
-        ValueRef::Int(value) => Some(Number::Int(value)),
-        ValueRef::Uint(value) => Some(Number::Uint(value)),
-        ValueRef::Double(value) => Some(Number::Double(value)),
-        _ => None,
-    }
-}
 
 fn double<'a>(args: &[ValueRef<'a>], apply: fn(f64) -> f64) -> FunctionResult<'a> {
     match args {

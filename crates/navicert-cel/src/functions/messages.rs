@@ -4,9 +4,11 @@ use super::{ARENA_FULL, FunctionResult, json_values};
 use crate::error::Misuse;
 use crate::fault::Cause;
 use crate::instant::Timestamp;
-use crate::kubernetes::USER_TYPE;
 use crate::opaque::Opaque;
 use crate::value::{Arena, List, ValueRef};
+
+/// Type of a user in Kubernetes' environments, which expressions cannot construct.
+pub(crate) const USER_TYPE: &str = "kubernetes.UserInfo";
 
 /// Name, fields with their types, and the type of a literal.
 type Message = (&'static str, &'static [(&'static str, &'static str)], &'static str);

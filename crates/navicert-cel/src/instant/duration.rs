@@ -3,16 +3,13 @@
 use crate::number::PlainDouble;
 use std::fmt;
 
-/// Maximum length of a [`DurationText`]: `-9223372036.854776s`, or a fraction with nine places.
-pub const DURATION_TEXT_LIMIT: usize = 32;
-
 /// Maximum magnitude while parsing: one more than `i64::MAX`, valid only for negative durations.
 const MAGNITUDE_LIMIT: u64 = 1 << 63;
 
 /// Parses a duration such as `-1h30m`, `1.5s` or `0` to nanoseconds. Returns `None` for invalid text and beyond
 /// ±292 years.
 #[must_use]
-pub fn parse_duration(text: &str) -> Option<i64> {
+pub(crate) fn parse_duration(text: &str) -> Option<i64> {
     let (negative, mut rest) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
@@ -93,7 +90,7 @@ fn fraction(digits: &str, unit: u64) -> u64 {
 
 /// Displays nanoseconds as `string(duration)`: seconds with the shortest fraction, computed in doubles.
 #[derive(Clone, Copy, Debug)]
-pub struct DurationText(pub i64);
+pub(crate) struct DurationText(pub i64);
 
 impl fmt::Display for DurationText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -103,25 +100,25 @@ impl fmt::Display for DurationText {
 
 /// `getHours` of a duration: total hours, rounded toward zero.
 #[must_use]
-pub fn hours(nanoseconds: i64) -> i64 {
+pub(crate) fn hours(nanoseconds: i64) -> i64 {
     truncated(in_units(nanoseconds, 3_600_000_000_000))
 }
 
 /// `getMinutes` of a duration: total minutes, rounded toward zero.
 #[must_use]
-pub fn minutes(nanoseconds: i64) -> i64 {
+pub(crate) fn minutes(nanoseconds: i64) -> i64 {
     truncated(in_units(nanoseconds, 60_000_000_000))
 }
 
 /// `getSeconds` of a duration: total seconds, rounded toward zero.
 #[must_use]
-pub fn seconds(nanoseconds: i64) -> i64 {
+pub(crate) fn seconds(nanoseconds: i64) -> i64 {
     truncated(in_units(nanoseconds, 1_000_000_000))
 }
 
 /// `getMilliseconds` of a duration: total milliseconds, rounded toward zero.
 #[must_use]
-pub fn milliseconds(nanoseconds: i64) -> i64 {
+pub(crate) fn milliseconds(nanoseconds: i64) -> i64 {
     nanoseconds / 1_000_000
 }
 

@@ -2,7 +2,9 @@
 //! fraction, any number of fraction digits, and offsets up to 24 hours and 60 minutes. It rejects leap seconds and
 //! a lower-case `t` or `z`.
 
-use super::{Timestamp, days_from_civil};
+use jiff::civil::{Date, date};
+
+use super::Timestamp;
 
 pub(super) fn parse(text: &str) -> Option<Timestamp> {
     let mut rest = Reader(text.as_bytes());
@@ -19,28 +21,19 @@ pub(super) fn parse(text: &str) -> Option<Timestamp> {
     let second = rest.digits(2)?;
     let nanos = rest.fraction()?;
     let offset_minutes = rest.offset()?;
-    let valid = rest.0.is_empty()
-        && (1..=12).contains(&month)
-        && (1..=days_in_month(year, month)).contains(&day)
-        && hour < 24
-        && minute < 60
-        && second < 60;
+    let valid = rest.0.is_empty() && hour < 24 && minute < 60 && second < 60;
     if !valid {
         return None;
     }
-    let local = days_from_civil(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second;
+    let day =
+        Date::new(i16::try_from(year).ok()?, i8::try_from(month).ok()?, i8::try_from(day).ok()?).ok()?;
+    let midnight = day.duration_since(EPOCH).as_secs();
+    let local = midnight + hour * 3600 + minute * 60 + second;
     let utc = Timestamp::new(local - i64::from(offset_minutes) * 60, nanos)?;
     Some(Timestamp { offset_minutes, ..utc })
 }
 
-fn days_in_month(year: i64, month: i64) -> i64 {
-    match month {
-        4 | 6 | 9 | 11 => 30,
-        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
-        2 => 28,
-        _ => 31,
-    }
-}
+const EPOCH: Date = date(1970, 1, 1);
 
 struct Reader<'a>(&'a [u8]);
 

@@ -1,7 +1,8 @@
 //! Tables of cel-go's results for timestamps and durations.
 
-use super::duration::{DURATION_TEXT_LIMIT, hours, milliseconds, minutes, seconds};
-use super::{DurationText, TIMESTAMP_TEXT_LIMIT, Timestamp, Zone, ZoneError, parse_duration};
+use super::duration::{hours, milliseconds, minutes, seconds};
+use super::zone::ZoneError;
+use super::{DurationText, Timestamp, Zone, parse_duration};
 use proptest::prelude::*;
 
 const HOUR: i64 = 3_600_000_000_000;
@@ -62,7 +63,6 @@ fn formats_durations_in_seconds_with_double_precision() {
         ("-2562047h47m16.854775808s", "-9223372036.854776s"),
     ] {
         assert_eq!(DurationText(parse_duration(text).unwrap()).to_string(), written);
-        assert!(written.len() <= DURATION_TEXT_LIMIT);
     }
 }
 
@@ -97,7 +97,6 @@ fn parses_timestamps_as_go() {
         ("2020-02-29T00:00:00Z", "2020-02-29T00:00:00Z"),
     ] {
         assert_eq!(at(text).to_string(), written);
-        assert!(written.len() <= TIMESTAMP_TEXT_LIMIT);
     }
     for text in [
         "2020-01-01t00:00:00z",
@@ -253,7 +252,7 @@ proptest! {
     #[test]
     fn parsing_durations_never_panics(text in "[-+]?([0-9.]{0,25}(ns|us|µs|ms|s|m|h|x)){0,3}") {
         if let Some(value) = parse_duration(&text) {
-            prop_assert!(DurationText(value).to_string().len() <= DURATION_TEXT_LIMIT);
+            prop_assert!(DurationText(value).to_string().len() <= 32);
         }
     }
 }

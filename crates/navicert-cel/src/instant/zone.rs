@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 /// The time zone in which calendar fields are computed.
 #[derive(Clone, Debug)]
-pub enum Zone {
+pub(crate) enum Zone {
     /// UTC, the default.
     Utc,
     /// A fixed offset in seconds east of UTC.
@@ -17,7 +17,7 @@ pub enum Zone {
 
 /// An invalid time zone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ZoneError {
+pub(crate) enum ZoneError {
     /// The name, in this spelling, is not in the tz database.
     #[error("unknown time zone {0}")]
     Unknown(String),
@@ -36,7 +36,7 @@ impl Zone {
     ///
     /// With a colon, the argument is an offset of hours and minutes, each of them any integer. Otherwise it is a
     /// case-sensitive name. The empty name and `Local` are UTC.
-    pub fn parse(text: &str) -> Result<Self, ZoneError> {
+    pub(crate) fn parse(text: &str) -> Result<Self, ZoneError> {
         match text.split_once(':') {
             Some((hours, minutes)) => Self::from_offset(hours, minutes),
             None => Self::from_name(text),
@@ -45,7 +45,7 @@ impl Zone {
 
     /// Offset in seconds east of UTC at the time `at`.
     #[must_use]
-    pub fn offset_at(&self, at: Timestamp) -> i64 {
+    pub(crate) fn offset_at(&self, at: Timestamp) -> i64 {
         match self {
             Self::Utc => 0,
             Self::Fixed(seconds) => *seconds,

@@ -8,6 +8,7 @@ use serde_json::{Map, Number, Value as Json};
 
 /// A payload that is not an object of claims.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ClaimsError {
     /// The text is not JSON.
     #[error("invalid JSON at byte {0}")]

@@ -1,9 +1,9 @@
 //! The libraries that Kubernetes adds to CEL.
 
-pub mod cidr;
-pub mod format;
-pub mod ip;
-pub mod quantity;
-pub mod regex;
-pub mod semver;
-pub mod url;
+pub(crate) mod cidr;
+pub(crate) mod format;
+pub(crate) mod ip;
+pub(crate) mod quantity;
+pub(crate) mod regex;
+pub(crate) mod semver;
+pub(crate) mod url;

@@ -4,11 +4,11 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 /// Maximum length of the list returned by `lists.range`.
-pub const RANGE_LIMIT: i64 = 1_000_000;
+pub(crate) const RANGE_LIMIT: i64 = 1_000_000;
 
 /// Why a function of the lists extension fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ListError {
+pub(crate) enum ListError {
     /// `slice(-1, 2)`
     #[error("cannot slice({0}, {1}), negative indexes not supported")]
     NegativeIndex(i64, i64),
@@ -30,7 +30,7 @@ pub enum ListError {
 }
 
 /// `list.slice(start, end)`: the positions of the slice.
-pub fn slice(start: i64, end: i64, length: usize) -> Result<Range<usize>, ListError> {
+pub(crate) fn slice(start: i64, end: i64, length: usize) -> Result<Range<usize>, ListError> {
     let (Ok(first), Ok(last)) = (usize::try_from(start), usize::try_from(end)) else {
         return Err(ListError::NegativeIndex(start, end));
     };
@@ -41,7 +41,7 @@ pub fn slice(start: i64, end: i64, length: usize) -> Result<Range<usize>, ListEr
 }
 
 /// `lists.range(size)`: the range of its elements.
-pub fn range(size: i64) -> Result<Range<i64>, ListError> {
+pub(crate) fn range(size: i64) -> Result<Range<i64>, ListError> {
     match size {
         ..0 => Err(ListError::NegativeRange(size)),
         0..=RANGE_LIMIT => Ok(0..size),
@@ -50,7 +50,7 @@ pub fn range(size: i64) -> Result<Range<i64>, ListError> {
 }
 
 /// `list.flatten(level)`: the number of levels to flatten.
-pub fn flatten_level(level: i64) -> Result<u64, ListError> {
+pub(crate) fn flatten_level(level: i64) -> Result<u64, ListError> {
     u64::try_from(level).map_err(|_| ListError::NegativeLevel)
 }
 
@@ -61,7 +61,7 @@ const INSERTION_LIMIT: usize = 12;
 ///
 /// `compare` returns `None` for NaN, which then counts as equal. That is not a total order, for which the standard
 /// sort may panic; insertion sort and merging do not.
-pub fn sorted_positions(
+pub(crate) fn sorted_positions(
     length: usize,
     mut compare: impl FnMut(usize, usize) -> Option<Ordering>,
 ) -> Vec<usize> {

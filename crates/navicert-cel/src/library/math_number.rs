@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 
 /// Why a function of the math extension fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum MathError {
+pub(crate) enum MathError {
     /// `abs` of the minimum int.
     #[error("integer overflow")]
     Overflow,
@@ -27,12 +27,12 @@ pub enum MathError {
 }
 
 /// `math.greatest`: the position of the first greatest number, compared across types; `None` without arguments.
-pub fn greatest(candidates: impl IntoIterator<Item = Number>) -> Result<Option<usize>, MathError> {
+pub(crate) fn greatest(candidates: impl IntoIterator<Item = Number>) -> Result<Option<usize>, MathError> {
     extreme(candidates, Ordering::Greater, MathError::GreatestOfNan)
 }
 
 /// `math.least`: the position of the first least number, compared across types; `None` without arguments.
-pub fn least(candidates: impl IntoIterator<Item = Number>) -> Result<Option<usize>, MathError> {
+pub(crate) fn least(candidates: impl IntoIterator<Item = Number>) -> Result<Option<usize>, MathError> {
     extreme(candidates, Ordering::Less, MathError::LeastOfNan)
 }
 
@@ -56,18 +56,18 @@ fn extreme(
 
 /// `math.round`: to the nearest integer, ties away from zero.
 #[must_use]
-pub fn round(value: f64) -> f64 {
+pub(crate) fn round(value: f64) -> f64 {
     value.round()
 }
 
 /// `math.abs` of an int.
-pub fn absolute_int(value: i64) -> Result<i64, MathError> {
+pub(crate) fn absolute_int(value: i64) -> Result<i64, MathError> {
     value.checked_abs().ok_or(MathError::Overflow)
 }
 
 /// `math.sign` of a double: -1, 0 or 1; NaN for NaN.
 #[must_use]
-pub fn sign_double(value: f64) -> f64 {
+pub(crate) fn sign_double(value: f64) -> f64 {
     if value.is_nan() {
         value
     } else if value > 0.0 {
@@ -81,28 +81,28 @@ pub fn sign_double(value: f64) -> f64 {
 
 /// `math.sqrt` of any number; NaN for a negative one.
 #[must_use]
-pub fn square_root(value: Number) -> f64 {
+pub(crate) fn square_root(value: Number) -> f64 {
     value.as_double().sqrt()
 }
 
 /// `math.bitShiftLeft` of an int; 0 for an offset of 64 or more.
-pub fn shift_left_int(value: i64, offset: i64) -> Result<i64, MathError> {
+pub(crate) fn shift_left_int(value: i64, offset: i64) -> Result<i64, MathError> {
     shift_left_uint(value.cast_unsigned(), offset).map(u64::cast_signed)
 }
 
 /// `math.bitShiftLeft` of a uint; 0 for an offset of 64 or more.
-pub fn shift_left_uint(value: u64, offset: i64) -> Result<u64, MathError> {
+pub(crate) fn shift_left_uint(value: u64, offset: i64) -> Result<u64, MathError> {
     let bits = offset_bits("math.bitShiftLeft", offset)?;
     Ok(value.checked_shl(bits).unwrap_or(0))
 }
 
 /// `math.bitShiftRight` of an int, without sign extension.
-pub fn shift_right_int(value: i64, offset: i64) -> Result<i64, MathError> {
+pub(crate) fn shift_right_int(value: i64, offset: i64) -> Result<i64, MathError> {
     shift_right_uint(value.cast_unsigned(), offset).map(u64::cast_signed)
 }
 
 /// `math.bitShiftRight` of a uint.
-pub fn shift_right_uint(value: u64, offset: i64) -> Result<u64, MathError> {
+pub(crate) fn shift_right_uint(value: u64, offset: i64) -> Result<u64, MathError> {
     let bits = offset_bits("math.bitShiftRight", offset)?;
     Ok(value.checked_shr(bits).unwrap_or(0))
 }

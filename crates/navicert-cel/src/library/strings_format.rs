@@ -11,14 +11,14 @@ use std::fmt::{self, Write};
 mod clause;
 mod number_text;
 
-pub use clause::{Clause, Piece, Pieces, Verb, pieces};
+pub(crate) use clause::{Clause, Piece, Verb, pieces};
 
 /// Maximum nesting depth of lists and maps; beyond it rendering fails with [`FormatError::TooDeep`].
 const DEPTH_LIMIT: usize = 300;
 
 /// The version of the strings extension to follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
+pub(crate) enum Dialect {
     /// Version 2, as in Kubernetes.
     Kubernetes,
     /// The newest version, as in the conformance suite.
@@ -26,7 +26,7 @@ pub enum Dialect {
 }
 
 /// A value that can be formatted; implemented by [`crate::ValueRef`].
-pub trait FormatArgument: Clone {
+pub(crate) trait FormatArgument: Clone {
     /// The type and content of the value.
     fn view(&self) -> ArgumentView<'_>;
 
@@ -45,7 +45,7 @@ pub trait FormatArgument: Clone {
 
 /// The type and content of a [`FormatArgument`].
 #[derive(Clone, Copy, Debug)]
-pub enum ArgumentView<'a> {
+pub(crate) enum ArgumentView<'a> {
     /// null
     Null,
     /// bool
@@ -76,21 +76,13 @@ pub enum ArgumentView<'a> {
 
 /// Why formatting fails, worded as in cel-go.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FormatError {
+pub(crate) enum FormatError {
     /// A `%` at the end of the format string.
     #[error("unexpected end of string")]
     UnexpectedEnd,
     /// More clauses than arguments.
     #[error("index {0} out of range")]
     MissingArgument(usize),
-    /// More arguments than clauses; an error only for a literal list.
-    #[error("too many arguments supplied to string.format (expected {expected}, got {got})")]
-    TooManyArguments {
-        /// Clauses in the template.
-        expected: usize,
-        /// Arguments given.
-        got: usize,
-    },
     /// `%q`
     #[error("could not parse formatting clause: unrecognized formatting clause \"{0}\"")]
     UnknownClause(char),
@@ -145,7 +137,7 @@ impl From<fmt::Error> for FormatError {
 ///
 /// An error of `out` stops the rendering and becomes [`FormatError::TooLarge`]. Map keys are rendered separately
 /// for sorting, into at most `key_limit` bytes.
-pub fn format<V: FormatArgument>(
+pub(crate) fn format<V: FormatArgument>(
     out: &mut dyn Write,
     template: &str,
     arguments: &[V],

@@ -5,7 +5,7 @@ use std::fmt;
 
 /// An invalid position in a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PositionError {
+pub(crate) enum PositionError {
     /// The position is out of range.
     #[error("index out of range: {0}")]
     OutOfRange(i64),
@@ -20,7 +20,7 @@ pub enum PositionError {
 }
 
 /// `text.charAt(index)`: one character, or an empty string at the end.
-pub fn char_at(text: &str, index: i64) -> Result<&str, PositionError> {
+pub(crate) fn char_at(text: &str, index: i64) -> Result<&str, PositionError> {
     let rest = substring_from(text, index)?;
     let mut symbols = rest.chars();
     symbols.next();
@@ -28,12 +28,12 @@ pub fn char_at(text: &str, index: i64) -> Result<&str, PositionError> {
 }
 
 /// `text.substring(start)`
-pub fn substring_from(text: &str, start: i64) -> Result<&str, PositionError> {
+pub(crate) fn substring_from(text: &str, start: i64) -> Result<&str, PositionError> {
     byte_position(text, start).and_then(|at| text.get(at..)).ok_or(PositionError::OutOfRange(start))
 }
 
 /// `text.substring(start, end)`
-pub fn substring(text: &str, start: i64, end: i64) -> Result<&str, PositionError> {
+pub(crate) fn substring(text: &str, start: i64, end: i64) -> Result<&str, PositionError> {
     if start > end {
         return Err(PositionError::Reversed { start, end });
     }
@@ -44,14 +44,14 @@ pub fn substring(text: &str, start: i64, end: i64) -> Result<&str, PositionError
 
 /// `text.indexOf(needle)`; -1 if absent.
 #[must_use]
-pub fn index_of(text: &str, needle: &str) -> i64 {
+pub(crate) fn index_of(text: &str, needle: &str) -> i64 {
     text.find(needle).map_or(-1, |at| symbols_before(text, at))
 }
 
 /// `text.indexOf(needle, offset)`: the first occurrence at or after `offset`.
 ///
 /// An offset beyond the end finds only the empty string, at the end.
-pub fn index_of_from(text: &str, needle: &str, offset: i64) -> Result<i64, PositionError> {
+pub(crate) fn index_of_from(text: &str, needle: &str, offset: i64) -> Result<i64, PositionError> {
     if offset < 0 {
         return Err(PositionError::OutOfRange(offset));
     }
@@ -62,14 +62,14 @@ pub fn index_of_from(text: &str, needle: &str, offset: i64) -> Result<i64, Posit
 
 /// `text.lastIndexOf(needle)`; -1 if absent.
 #[must_use]
-pub fn last_index_of(text: &str, needle: &str) -> i64 {
+pub(crate) fn last_index_of(text: &str, needle: &str) -> i64 {
     text.rfind(needle).map_or(-1, |at| symbols_before(text, at))
 }
 
 /// `text.lastIndexOf(needle, offset)`: the last occurrence that starts at or before `offset`.
 ///
 /// An offset at or beyond the end finds only the empty string, at the end.
-pub fn last_index_of_from(text: &str, needle: &str, offset: i64) -> Result<i64, PositionError> {
+pub(crate) fn last_index_of_from(text: &str, needle: &str, offset: i64) -> Result<i64, PositionError> {
     if offset < 0 {
         return Err(PositionError::OutOfRange(offset));
     }
@@ -85,14 +85,14 @@ pub fn last_index_of_from(text: &str, needle: &str, offset: i64) -> Result<i64, 
 /// `text.split(separator)` with `limit` -1, or `text.split(separator, limit)`: at most `limit` parts, the last one
 /// with the rest of the text; 0 returns no parts, a negative limit all. An empty separator splits at every
 /// character.
-pub fn split<'t>(text: &'t str, separator: &'t str, limit: i64) -> Split<'t> {
+pub(crate) fn split<'t>(text: &'t str, separator: &'t str, limit: i64) -> Split<'t> {
     let nothing = limit == 0 || text.is_empty() && separator.is_empty();
     Split { rest: (!nothing).then_some(text), separator, left: u64::try_from(limit).unwrap_or(u64::MAX) }
 }
 
 /// Iterator over the parts of [`split`].
 #[derive(Clone, Debug)]
-pub struct Split<'t> {
+pub(crate) struct Split<'t> {
     rest: Option<&'t str>,
     separator: &'t str,
     left: u64,
@@ -128,7 +128,7 @@ impl<'t> Iterator for Split<'t> {
 
 /// The length in bytes of the output of [`write_replaced`]; `usize::MAX` on overflow.
 #[must_use]
-pub fn replaced_len(text: &str, old: &str, new: &str, limit: i64) -> usize {
+pub(crate) fn replaced_len(text: &str, old: &str, new: &str, limit: i64) -> usize {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let matches = if limit == 0 {
         0
@@ -144,7 +144,7 @@ pub fn replaced_len(text: &str, old: &str, new: &str, limit: i64) -> usize {
 
 /// `text.replace(old, new)` with `limit` -1, or `text.replace(old, new, limit)`: replaces the first `limit`
 /// occurrences, or all if negative. An empty `old` occurs before every character and at the end.
-pub fn write_replaced(
+pub(crate) fn write_replaced(
     out: &mut impl fmt::Write,
     text: &str,
     old: &str,
@@ -164,34 +164,23 @@ pub fn write_replaced(
 
 /// `text.trim()`: removes Unicode white space at both ends.
 #[must_use]
-pub fn trim(text: &str) -> &str {
+pub(crate) fn trim(text: &str) -> &str {
     text.trim()
 }
 
 /// `text.lowerAscii()`; the length is unchanged. [`str::make_ascii_lowercase`] works in place.
-pub fn write_lower_ascii(out: &mut impl fmt::Write, text: &str) -> fmt::Result {
+pub(crate) fn write_lower_ascii(out: &mut impl fmt::Write, text: &str) -> fmt::Result {
     text.chars().try_for_each(|symbol| out.write_char(symbol.to_ascii_lowercase()))
 }
 
 /// `text.upperAscii()`; the length is unchanged. [`str::make_ascii_uppercase`] works in place.
-pub fn write_upper_ascii(out: &mut impl fmt::Write, text: &str) -> fmt::Result {
+pub(crate) fn write_upper_ascii(out: &mut impl fmt::Write, text: &str) -> fmt::Result {
     text.chars().try_for_each(|symbol| out.write_char(symbol.to_ascii_uppercase()))
 }
 
 /// `text.reverse()`; the length is unchanged.
-pub fn write_reversed(out: &mut impl fmt::Write, text: &str) -> fmt::Result {
+pub(crate) fn write_reversed(out: &mut impl fmt::Write, text: &str) -> fmt::Result {
     text.chars().rev().try_for_each(|symbol| out.write_char(symbol))
-}
-
-/// The length in bytes of `list.join(separator)` for parts of these lengths; `usize::MAX` on overflow.
-#[must_use]
-pub fn joined_len(parts: impl IntoIterator<Item = usize>, separator: &str) -> usize {
-    let (mut length, mut between) = (0_usize, 0);
-    for part in parts {
-        length = length.saturating_add(between).saturating_add(part);
-        between = separator.len();
-    }
-    length
 }
 
 /// The byte offset of the code point `index`; the end of the text is included.

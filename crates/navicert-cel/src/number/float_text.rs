@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 /// Parses a double; `None` for invalid text and out of range.
 #[must_use]
-pub fn parse_double(text: &str) -> Option<f64> {
+pub(crate) fn parse_double(text: &str) -> Option<f64> {
     if text.eq_ignore_ascii_case("nan") {
         return Some(f64::NAN);
     }

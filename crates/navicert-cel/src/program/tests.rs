@@ -181,7 +181,7 @@ fn specialized_steps_over_user_behave_like_general_steps() {
 
 #[test]
 fn fast_concatenation_and_equality_cost_the_same_as_their_rules() {
-    let environment = Environment::kubernetes(crate::kubernetes::VERSION)
+    let environment = Environment::kubernetes_version(crate::kubernetes::VERSION)
         .variable("a", "string")
         .variable("b", "string")
         .variable("c", "bool")

@@ -4,10 +4,16 @@
 use super::hashed_name::{HashedName, fingerprint};
 use super::{Reading, ValueRef};
 use crate::error::ClaimError;
-use crate::fault::ClaimFault;
 use crate::syntax::RESERVED;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+
+/// A claim without a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ClaimFault {
+    pub(crate) claim: String,
+    pub(crate) error: ClaimError,
+}
 
 /// The claims of a token.
 #[derive(Debug, Clone, Copy)]

@@ -5,7 +5,8 @@ use crate::number::Number;
 use crate::opaque::Opaque;
 use std::cmp::Ordering;
 
-fn number(val: ValueRef<'_>) -> Option<Number> {
+/// The number of a numeric value.
+pub(crate) fn number(val: ValueRef<'_>) -> Option<Number> {
     match val {
         ValueRef::Int(value) => Some(Number::Int(value)),
         ValueRef::Uint(value) => Some(Number::Uint(value)),

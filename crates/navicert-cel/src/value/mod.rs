@@ -9,9 +9,10 @@ mod hashed_name;
 mod owned;
 
 pub use arena::Arena;
+pub(crate) use claims::ClaimFault;
 pub use claims::{ClaimSet, Claims, unescape};
 pub use collection::{List, Map, Object, Pairs, Reading};
-pub(crate) use compare::{compare, equal, equal_or_error, finds_key};
+pub(crate) use compare::{compare, equal, equal_or_error, finds_key, number};
 pub(crate) use hashed_name::{HashedName, fingerprint};
 pub use owned::{Value, ValueMap};
 

@@ -2,30 +2,33 @@
 //! cannot fail.
 // C160–C168, C470
 
+mod by_feature;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
-use navicert_signer::remote::SignerProtocol;
-use navicert_types::error_chain;
-use navicert_types::exec_credential::ExecVersion;
-use navicert_types::external_signer::v1::SignerCluster;
-use navicert_types::external_signer::{PROVIDER, SignerConfiguration};
+use navicert_go::base64::STANDARD;
+use navicert_types::external_signer::PROVIDER;
 use navicert_types::kubeconfig::{AuthInfo, AuthProviderConfig};
 use zeroize::Zeroizing;
 
 use super::problem::ClientProblem;
 use crate::context::ClientContext;
+#[cfg(feature = "oidc")]
+use crate::credential::Oidc;
 use crate::credential::{
-    CertificateFiles, ClientIdentity, Credential, CredentialSource, ExternalSigner, Generation, KeyPairFiles,
-    Oidc, OidcSettings, SignerPlan, StaticCredential, TokenFile, TokenStore, read_token_file,
+    CertificateFiles, ClientIdentity, Credential, CredentialSource, Generation, KeyPairFiles,
+    StaticCredential, TokenFile, bearer, read_token_file,
 };
-use crate::exec::response::bearer;
+#[cfg(feature = "signer")]
+use crate::credential::{ExternalSigner, SignerPlan};
+#[cfg(feature = "exec")]
 use crate::exec::{Authenticator, ExecSettings, Plugin};
 use crate::kubeconfig::{Effective, FileSystem};
+use by_feature::{OidcSettings, exec_plan, oidc_plan};
 
 /// How a client authenticates.
 #[derive(Clone)]
@@ -38,12 +41,12 @@ pub(crate) enum CredentialPlan {
         // C168
         hint: Option<String>,
     },
+    #[cfg(feature = "exec")]
     Exec(Box<Plugin>),
+    #[cfg(feature = "signer")]
     Signer(SignerPlan),
-    Oidc {
-        settings: OidcSettings,
-        identity: Option<Arc<ClientIdentity>>,
-    },
+    #[cfg(feature = "oidc")]
+    Oidc { settings: OidcSettings, identity: Option<Arc<ClientIdentity>> },
 }
 
 /// An `Authorization` header and where it comes from.
@@ -80,13 +83,22 @@ impl CredentialPlan {
 
     /// The files that its source reads again.
     pub(crate) fn watched_files(&self) -> Vec<PathBuf> {
-        let CredentialPlan::Static { token, identity, .. } = self else { return Vec::new() };
         let mut files = Vec::new();
-        if let Some(TokenPlan::File { path, .. }) = token {
-            files.push(path.clone());
-        }
-        if let Some(IdentityPlan::Files { certificate, key, .. }) = identity {
-            files.extend([certificate.clone(), key.clone()]);
+        match self {
+            CredentialPlan::Static { token, identity, .. } => {
+                if let Some(TokenPlan::File { path, .. }) = token {
+                    files.push(path.clone());
+                }
+                if let Some(IdentityPlan::Files { certificate, key, .. }) = identity {
+                    files.extend([certificate.clone(), key.clone()]);
+                }
+            }
+            #[cfg(feature = "exec")]
+            CredentialPlan::Exec(_) => {}
+            #[cfg(feature = "signer")]
+            CredentialPlan::Signer(_) => {}
+            #[cfg(feature = "oidc")]
+            CredentialPlan::Oidc { .. } => {}
         }
         files
     }
@@ -94,17 +106,19 @@ impl CredentialPlan {
     /// Creates the credential source. Runs no plugin.
     pub(crate) fn source(
         &self,
-        settings: &ExecSettings,
+        #[cfg(feature = "exec")] settings: &ExecSettings,
         client_context: &ClientContext,
-        store: Option<Arc<dyn TokenStore>>,
     ) -> Arc<dyn CredentialSource> {
         match self {
+            #[cfg(feature = "exec")]
             CredentialPlan::Exec(plugin) => {
                 Arc::new(Authenticator::new(Plugin::clone(plugin), settings.clone(), client_context.clone()))
             }
+            #[cfg(feature = "signer")]
             CredentialPlan::Signer(plan) => Arc::new(ExternalSigner::new(plan, settings, client_context)),
+            #[cfg(feature = "oidc")]
             CredentialPlan::Oidc { settings, identity } => {
-                Arc::new(Oidc::new(settings.clone(), identity.clone(), client_context, store))
+                Arc::new(Oidc::new(settings.clone(), identity.clone(), client_context))
             }
             CredentialPlan::Static { token, identity, hint } => {
                 let inline = match identity {
@@ -151,6 +165,7 @@ pub(crate) struct CredentialReader<'a> {
     pub(crate) effective: &'a Effective,
     pub(crate) files: &'a dyn FileSystem,
     pub(crate) now: Duration,
+    #[cfg(feature = "signer")]
     pub(crate) allow_pin: bool,
 }
 
@@ -175,13 +190,7 @@ impl CredentialReader<'_> {
         let known = problems.len();
         let provider = user.auth_provider.as_ref();
         if let Some(provider) = provider.filter(|provider| provider.name == PROVIDER) {
-            return match signer(provider, self.effective, self.allow_pin) {
-                Ok(plan) => CredentialPlan::Signer(plan),
-                Err(found) => {
-                    problems.extend(found);
-                    CredentialPlan::anonymous()
-                }
-            };
+            return self.signer_plan(provider, problems).unwrap_or_else(CredentialPlan::anonymous);
         }
         let identity = self.identity(user).unwrap_or_else(|problem| {
             problems.push(problem);
@@ -191,14 +200,15 @@ impl CredentialReader<'_> {
         let plugin = self.plugin(problems);
         let oidc = provider.and_then(|provider| self.provider(provider, problems));
         let is_static = token.is_some() || identity.is_some() || problems.len() > known;
-        match (oidc, plugin, identity) {
-            (Some(settings), _, None) if token.is_none() => CredentialPlan::Oidc { settings, identity: None },
+        let plan = match (oidc, plugin, &identity) {
+            (Some(settings), _, None) if token.is_none() => oidc_plan(settings, None, problems),
             (Some(settings), _, Some(IdentityPlan::Inline(identity))) if token.is_none() => {
-                CredentialPlan::Oidc { settings, identity: Some(identity) }
+                oidc_plan(settings, Some(Arc::clone(identity)), problems)
             }
-            (_, Some(plugin), _) if !is_static => CredentialPlan::Exec(Box::new(plugin)),
-            (_, _, identity) => CredentialPlan::Static { token, identity, hint: unused_plugin(user) },
-        }
+            (_, Some(plugin), _) if !is_static => exec_plan(plugin, problems),
+            _ => None,
+        };
+        plan.unwrap_or_else(|| CredentialPlan::Static { token, identity, hint: unused_plugin(user) })
     }
 
     fn identity(&self, user: &AuthInfo) -> Result<Option<IdentityPlan>, ClientProblem> {
@@ -261,21 +271,6 @@ impl CredentialReader<'_> {
         }
     }
 
-    fn plugin(&self, problems: &mut Vec<ClientProblem>) -> Option<Plugin> {
-        let exec = self.effective.user.exec.as_ref()?;
-        if ExecVersion::from_api_version(&exec.api_version).is_none() {
-            problems.push(ClientProblem::ExecVersion(exec.api_version.clone()));
-            return None;
-        }
-        match Plugin::from_effective(self.effective, self.files) {
-            Ok(plugin) => plugin,
-            Err(error) => {
-                problems.push(ClientProblem::Exec(error_chain(&error)));
-                None
-            }
-        }
-    }
-
     /// Of the auth providers that client-go had, only `oidc` remains.
     // C165
     fn provider(
@@ -285,7 +280,7 @@ impl CredentialReader<'_> {
     ) -> Option<OidcSettings> {
         let name = provider.name.clone();
         let problem = match provider.name.as_str() {
-            "oidc" => match OidcSettings::read(provider, self.files) {
+            "oidc" => match by_feature::read_oidc(provider, self.files) {
                 Ok(settings) => return Some(settings),
                 Err(problem) => problem,
             },
@@ -321,51 +316,6 @@ fn unused_plugin(user: &AuthInfo) -> Option<String> {
     ))
 }
 
-/// Reads the settings of an external signer.
-// C810, C812, X2
-fn signer(
-    provider: &AuthProviderConfig,
-    effective: &Effective,
-    allow_pin: bool,
-) -> Result<SignerPlan, Vec<ClientProblem>> {
-    let exposed = provider.config.iter().map(|(name, value)| (name.clone(), value.expose().clone()));
-    let configuration = SignerConfiguration(exposed.collect());
-    let mut problems = Vec::new();
-    let program = configuration.value("pathExec").map(ToOwned::to_owned);
-    if program.is_none() {
-        problems.push(ClientProblem::NoSigner);
-    }
-    let other = other_credentials(&effective.user).into_iter().find(|(_, is_set)| *is_set);
-    problems.extend(other.map(|(name, _)| ClientProblem::SignerAndCredential(name)));
-    if configuration.value("pin").is_some() && !allow_pin {
-        problems.push(ClientProblem::SignerPin);
-    }
-    let protocol = SignerProtocol::from_configuration(&configuration);
-    problems.extend(protocol.err().map(ClientProblem::SignerSetting));
-    let cluster = SignerCluster {
-        server: effective.server(),
-        tls_server_name: effective.cluster.tls_server_name.clone(),
-    };
-    match (program, protocol) {
-        (Some(program), Ok(protocol)) if problems.is_empty() => {
-            Ok(SignerPlan { program, configuration, protocol, cluster, allow_pin })
-        }
-        _ => Err(problems),
-    }
-}
-
-// C812
-fn other_credentials(user: &AuthInfo) -> [(&'static str, bool); 4] {
-    [
-        (
-            "a client certificate",
-            !user.client_certificate.is_empty() || !user.client_certificate_data.is_empty(),
-        ),
-        ("a client key", !user.client_key.is_empty() || !user.client_key_data.is_empty()),
-        ("a token", !user.token.is_empty() || !user.token_file.is_empty()),
-        ("a password", !user.username.is_empty() || !user.password.is_empty()),
-    ]
-}
-
 #[cfg(test)]
+#[cfg(feature = "exec")]
 mod tests;

@@ -8,7 +8,9 @@ use navicert_types::tree::Span;
 
 use super::options::{file_errors, suggestion};
 use super::problem::Problem;
-use crate::kubeconfig::{KubeconfigFileError, KubeconfigText, MergedKubeconfig, ValidationError};
+use crate::kubeconfig::{
+    KubeconfigFileError, KubeconfigText, MergedKubeconfig, Overrides, SelectedNames, ValidationError,
+};
 
 /// Every problem that prevents building a client. Never empty.
 #[derive(Debug)]
@@ -56,6 +58,8 @@ pub enum ConfigErrorClass {
     ExternalSigner,
     /// Impersonation.
     Impersonation,
+    /// The credential needs a feature that this crate was built without.
+    MissingFeature,
     /// The plugin policy does not permit the plugin or signer.
     PolicyDenied,
 }
@@ -225,5 +229,22 @@ impl ConfigLocation {
     /// The file's text, which contains secrets.
     pub fn text(&self) -> &KubeconfigText {
         &self.text
+    }
+}
+
+impl MergedKubeconfig {
+    /// The names of the selected context, cluster and user.
+    ///
+    /// # Errors
+    /// An entry requested by name does not exist, or no context is selected.
+    pub fn selected_names(&self, overrides: &Overrides) -> Result<SelectedNames, ConfigErrors> {
+        let effective =
+            self.selection(overrides).map_err(|error| ConfigErrors::missing_entry(error, self))?;
+        match effective.context.filter(|_| effective.context_exists) {
+            Some(context) => {
+                Ok(SelectedNames { context, cluster: effective.cluster_name, user: effective.user_name })
+            }
+            None => Err(ConfigErrors::missing_entry(ValidationError::NoConfiguration, self)),
+        }
     }
 }

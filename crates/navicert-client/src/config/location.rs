@@ -121,19 +121,30 @@ fn client_field(
         ClientProblem::BasicAndBearer | ClientProblem::Basic => (EntryKind::User, &["username"]),
         ClientProblem::Token => (EntryKind::User, &["token"]),
         ClientProblem::TokenFile(_) => (EntryKind::User, &["tokenFile"]),
+        #[cfg(feature = "exec")]
         ClientProblem::ExecVersion(_) => (EntryKind::User, &["exec", "apiVersion"]),
+        #[cfg(feature = "exec")]
         ClientProblem::Exec(_) => (EntryKind::User, &["exec"]),
         ClientProblem::RemovedProvider { .. } | ClientProblem::UnknownProvider(_) => {
             (EntryKind::User, &["auth-provider", "name"])
         }
+        #[cfg(feature = "oidc")]
         ClientProblem::OidcSetting("client-id") => {
             (EntryKind::User, &["auth-provider", "config", "client-id"])
         }
+        #[cfg(feature = "oidc")]
         ClientProblem::OidcSetting(_) => (EntryKind::User, &["auth-provider", "config", "idp-issuer-url"]),
-        ClientProblem::OidcAuthority(_) | ClientProblem::SignerAndCredential(_) | ClientProblem::NoSigner => {
+        #[cfg(feature = "oidc")]
+        ClientProblem::OidcAuthority(_) => (EntryKind::User, &["auth-provider"]),
+        #[cfg(feature = "signer")]
+        ClientProblem::SignerAndCredential(_) | ClientProblem::NoSigner => {
             (EntryKind::User, &["auth-provider"])
         }
+        ClientProblem::MissingFeature { feature: "exec", .. } => (EntryKind::User, &["exec"]),
+        ClientProblem::MissingFeature { .. } => (EntryKind::User, &["auth-provider"]),
+        #[cfg(feature = "signer")]
         ClientProblem::SignerPin => (EntryKind::User, &["auth-provider", "config", "pin"]),
+        #[cfg(feature = "signer")]
         ClientProblem::SignerSetting(_) => (EntryKind::User, &["auth-provider", "config"]),
     })
 }

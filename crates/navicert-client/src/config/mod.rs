@@ -31,18 +31,23 @@ use navicert_types::kubeconfig::{AuthInfo, Cluster};
 
 use crate::context::ClientContext;
 use crate::credential::SharedFiles;
+#[cfg(feature = "exec")]
 use crate::exec::{Plugin, PluginPolicy};
 use crate::kubeconfig::Effective;
 use crate::transport::{TransportSettings, Trust};
 
 pub(crate) use credential::CredentialPlan;
-#[cfg(test)]
+#[cfg(all(test, feature = "exec", feature = "oidc"))]
 pub(crate) use credential::CredentialReader;
 pub use error::{ConfigError, ConfigErrorClass, ConfigErrorStage, ConfigErrors, ConfigLocation};
 pub use options::ConfigOptions;
-pub(crate) use problem::{ClientProblem, Problem};
+#[cfg(any(feature = "doctor", feature = "oidc"))]
+pub(crate) use problem::ClientProblem;
+#[cfg(feature = "doctor")]
+pub(crate) use problem::Problem;
 pub use report::ConfigReport;
 pub use warning::ConfigWarning;
+#[cfg(feature = "doctor")]
 pub(crate) use warning::WarningKind;
 
 /// A configuration that a client can be built from: server, trust, proxy, credential and namespace.
@@ -54,6 +59,7 @@ pub struct Config {
     pub(crate) environment: Environment,
     pub(crate) files: SharedFiles,
     pub(crate) clock: Arc<dyn Clock>,
+    #[cfg(feature = "exec")]
     pub(crate) policy: PluginPolicy,
     warnings: Vec<ConfigWarning>,
     in_cluster: bool,
@@ -137,6 +143,7 @@ impl Config {
     }
 
     /// The exec plugin that a client runs, if any.
+    #[cfg(feature = "exec")]
     pub fn exec_plugin(&self) -> Option<&Plugin> {
         match &self.credential {
             CredentialPlan::Exec(plugin) => Some(plugin),
@@ -147,9 +154,13 @@ impl Config {
     /// The program that a client starts for its credential, in words; `None` if it starts none.
     pub fn program(&self) -> Option<String> {
         match &self.credential {
+            #[cfg(feature = "exec")]
             CredentialPlan::Exec(plugin) => Some(format!("credential plugin `{}`", plugin.command())),
+            #[cfg(feature = "signer")]
             CredentialPlan::Signer(plan) => Some(format!("external signer `{}`", plan.program)),
-            CredentialPlan::Static { .. } | CredentialPlan::Oidc { .. } => None,
+            CredentialPlan::Static { .. } => None,
+            #[cfg(feature = "oidc")]
+            CredentialPlan::Oidc { .. } => None,
         }
     }
 
@@ -167,6 +178,7 @@ impl Config {
         ClientContext {
             clock: Arc::clone(&self.clock),
             files: Arc::clone(&self.files),
+            #[cfg(feature = "exec")]
             policy: self.policy.clone(),
             ..ClientContext::new(self.environment.clone())
         }

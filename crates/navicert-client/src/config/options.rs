@@ -17,14 +17,21 @@ use super::report::ConfigReport;
 use super::transport::TransportReader;
 use super::undecoded::UndecodedFields;
 use super::warning::{ConfigWarning, warnings};
+#[cfg(feature = "exec")]
 use crate::context::ClientContext;
-use crate::credential::{CredentialError, ExternalSigner, SharedFiles};
+#[cfg(feature = "exec")]
+use crate::credential::CredentialError;
+#[cfg(feature = "signer")]
+use crate::credential::ExternalSigner;
+use crate::credential::SharedFiles;
+#[cfg(feature = "exec")]
 use crate::exec::{Authenticator, AuthenticatorRegistry, ExecError, ExecSettings, Plugin, PluginPolicy};
 use crate::in_cluster::{self, PodEnvironment};
 use crate::kubeconfig::{
     self, Effective, KubeconfigFileError, KubeconfigFileErrorReason, KubeconfigSources, LoadError,
     LoadedKubeconfig, MergedKubeconfig, OsFileSystem, Overrides,
 };
+#[cfg(feature = "exec")]
 use crate::kuberc;
 use crate::transport::TransportEnvironment;
 
@@ -52,7 +59,9 @@ pub struct ConfigOptions {
     pub(crate) files: SharedFiles,
     pub(crate) clock: Arc<dyn Clock>,
     pod: Option<PodEnvironment>,
+    #[cfg(feature = "exec")]
     pub(crate) policy: PluginPolicy,
+    #[cfg(feature = "signer")]
     allow_pin: bool,
 }
 
@@ -68,7 +77,9 @@ impl ConfigOptions {
             files: Arc::new(OsFileSystem),
             clock: Arc::new(SystemClock),
             pod: None,
+            #[cfg(feature = "exec")]
             policy: PluginPolicy::default(),
+            #[cfg(feature = "signer")]
             allow_pin: false,
         }
     }
@@ -152,6 +163,7 @@ impl ConfigOptions {
     }
 
     /// Sets which plugins and signers may run.
+    #[cfg(feature = "exec")]
     #[must_use]
     pub fn plugin_policy(mut self, policy: impl Into<PluginPolicy>) -> Self {
         self.policy = policy.into();
@@ -161,6 +173,7 @@ impl ConfigOptions {
     /// Permits the plugins that the kuberc permits: a given file, or the one that the environment names. A kuberc that
     /// cannot be read permits none.
     // C740
+    #[cfg(feature = "exec")]
     #[must_use]
     pub fn kuberc_policy(self, file: Option<&Path>) -> Self {
         let location = kuberc::KubercLocation {
@@ -178,6 +191,7 @@ impl ConfigOptions {
     /// Passes a `pin` of the kubeconfig to an external signer instead of rejecting it. Only the application may set this,
     /// never a file.
     // X2
+    #[cfg(feature = "signer")]
     #[must_use]
     pub fn allow_pin_in_kubeconfig(mut self, allow: bool) -> Self {
         self.allow_pin = allow;
@@ -283,6 +297,7 @@ impl ConfigOptions {
             ConfigError::new(problem).at(location)
         }));
         let is_usable = errors.is_empty();
+        #[cfg(feature = "exec")]
         if let (true, Some(plan)) = (is_usable, &plan) {
             errors.extend(self.denial(plan).map(|error| ConfigError::new(Problem::Denied(error))));
         }
@@ -290,6 +305,7 @@ impl ConfigOptions {
             .into_iter()
             .map(|kind| ConfigWarning { location: merged.locate_warning(&kind, &effective), kind })
             .collect();
+        #[cfg(feature = "exec")]
         let plugin = match &plan {
             Some(CredentialPlan::Exec(plugin)) => Some(Plugin::clone(plugin)),
             _ => None,
@@ -306,12 +322,21 @@ impl ConfigOptions {
                     environment: self.environment.clone(),
                     files: Arc::clone(&self.files),
                     clock: Arc::clone(&self.clock),
+                    #[cfg(feature = "exec")]
                     policy: self.policy.clone(),
                 })
             }
             _ => None,
         };
-        ConfigReport { effective: Some(effective), config, errors, warnings, in_cluster, plugin }
+        ConfigReport {
+            effective: Some(effective),
+            config,
+            errors,
+            warnings,
+            in_cluster,
+            #[cfg(feature = "exec")]
+            plugin,
+        }
     }
 
     fn credential(&self, effective: &Effective, problems: &mut Vec<ClientProblem>) -> CredentialPlan {
@@ -319,12 +344,14 @@ impl ConfigOptions {
             effective,
             files: &*self.files,
             now: self.clock.monotonic(),
+            #[cfg(feature = "signer")]
             allow_pin: self.allow_pin,
         };
         reader.read(problems)
     }
 
     /// Why the policy denies the plugin or signer. A program that is not installed is no denial: running it fails.
+    #[cfg(feature = "exec")]
     fn denial(&self, plan: &CredentialPlan) -> Option<CredentialError> {
         let client_context = || ClientContext {
             clock: Arc::clone(&self.clock),
@@ -341,6 +368,7 @@ impl ConfigOptions {
                     error => error.into(),
                 }
             }
+            #[cfg(feature = "signer")]
             CredentialPlan::Signer(plan) => {
                 ExternalSigner::new(plan, &ExecSettings::default(), &client_context())
                     .check_policy()

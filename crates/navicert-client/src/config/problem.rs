@@ -10,7 +10,9 @@ use navicert_types::redact;
 use thiserror::Error as ThisError;
 
 use super::error::{ConfigErrorClass as Class, ConfigErrorStage as Stage};
-use crate::credential::{CredentialError, IdentityError, TokenFileError};
+#[cfg(feature = "exec")]
+use crate::credential::CredentialError;
+use crate::credential::{IdentityError, TokenFileError};
 use crate::kubeconfig::ValidationError;
 use crate::transport::ProxyError;
 
@@ -26,6 +28,7 @@ pub(crate) enum Problem {
     /// No client can be built from the selected context.
     Client(ClientProblem),
     /// The policy denies the plugin or the signer.
+    #[cfg(feature = "exec")]
     Denied(CredentialError),
 }
 
@@ -63,26 +66,41 @@ pub(crate) enum ClientProblem {
     Basic,
     #[error(transparent)]
     TokenFile(#[from] TokenFileError),
+    #[cfg(feature = "exec")]
     #[error("exec plugin: invalid apiVersion {0:?}")]
     ExecVersion(String),
+    #[cfg(feature = "exec")]
     #[error("exec plugin: {0}")]
     Exec(String),
     #[error("auth-provider {name:?} has been removed from Kubernetes; use the exec plugin `{instead}`")]
     RemovedProvider { name: String, instead: &'static str },
     #[error("no Auth Provider found for name {0:?}")]
     UnknownProvider(String),
+    #[cfg(feature = "oidc")]
     #[error("missing {0:?} in the config of auth-provider \"oidc\"")]
     OidcSetting(&'static str),
+    #[cfg(feature = "oidc")]
     #[error("failed to load the certificate authority of the identity provider")]
     OidcAuthority(#[source] Option<io::Error>),
+    #[cfg(feature = "signer")]
     #[error("auth-provider `externalSigner`: Must provide pathExec")]
     NoSigner,
+    #[cfg(feature = "signer")]
     #[error("auth-provider `externalSigner` cannot be combined with {0}: the hardware key would not be used")]
     SignerAndCredential(&'static str),
+    #[cfg(feature = "signer")]
     #[error("auth-provider `externalSigner`: a `pin` in the kubeconfig is not allowed")]
     SignerPin,
+    #[cfg(feature = "signer")]
     #[error("auth-provider `externalSigner`: invalid value of `{0}`")]
     SignerSetting(&'static str),
+    /// The credential is of a kind that this build cannot use.
+    #[cfg_attr(
+        all(feature = "exec", feature = "oidc", feature = "signer"),
+        expect(dead_code, reason = "this build can use every kind")
+    )]
+    #[error("{what} is not supported: navicert-client was built without its feature `{feature}`")]
+    MissingFeature { what: String, feature: &'static str },
 }
 
 impl From<ValidationError> for Problem {
@@ -104,6 +122,7 @@ impl Problem {
             Problem::Malformed { .. } => Class::Malformed,
             Problem::Validation(error) => validation_class(error),
             Problem::Client(problem) => client_class(problem),
+            #[cfg(feature = "exec")]
             Problem::Denied(_) => Class::PolicyDenied,
         }
     }
@@ -113,6 +132,7 @@ impl Problem {
             Problem::Unreadable { .. } | Problem::Malformed { .. } => Stage::Load,
             Problem::Validation(_) => Stage::Validate,
             Problem::Client(problem) => client_stage(problem),
+            #[cfg(feature = "exec")]
             Problem::Denied(_) => Stage::Policy,
         }
     }
@@ -139,6 +159,7 @@ impl Problem {
                 Some(format!("add an entry named `{user}` to `users`, or name another in the context"))
             }
             Problem::Client(problem) => client_help(problem).map(ToOwned::to_owned),
+            #[cfg(feature = "exec")]
             Problem::Denied(_) => None,
         }
     }
@@ -149,6 +170,7 @@ impl Problem {
             Problem::Malformed { .. } => None,
             Problem::Validation(error) => error.source(),
             Problem::Client(problem) => problem.source(),
+            #[cfg(feature = "exec")]
             Problem::Denied(error) => error.source(),
         }
     }
@@ -164,6 +186,7 @@ impl fmt::Display for Problem {
             Problem::Malformed { diagnostic, .. } => write!(f, "{}: {}", diagnostic.path, diagnostic.message),
             Problem::Validation(error) => error.fmt(f),
             Problem::Client(problem) => problem.fmt(f),
+            #[cfg(feature = "exec")]
             Problem::Denied(error) => error.fmt(f),
         }
     }
@@ -208,11 +231,13 @@ fn client_class(problem: &ClientProblem) -> Class {
         | ClientProblem::Token
         | ClientProblem::Basic
         | ClientProblem::TokenFile(_) => Class::Token,
+        #[cfg(feature = "exec")]
         ClientProblem::ExecVersion(_) | ClientProblem::Exec(_) => Class::Exec,
-        ClientProblem::RemovedProvider { .. }
-        | ClientProblem::UnknownProvider(_)
-        | ClientProblem::OidcSetting(_)
-        | ClientProblem::OidcAuthority(_) => Class::AuthProvider,
+        ClientProblem::RemovedProvider { .. } | ClientProblem::UnknownProvider(_) => Class::AuthProvider,
+        #[cfg(feature = "oidc")]
+        ClientProblem::OidcSetting(_) | ClientProblem::OidcAuthority(_) => Class::AuthProvider,
+        ClientProblem::MissingFeature { .. } => Class::MissingFeature,
+        #[cfg(feature = "signer")]
         ClientProblem::NoSigner
         | ClientProblem::SignerAndCredential(_)
         | ClientProblem::SignerPin
@@ -292,9 +317,14 @@ fn client_help(problem: &ClientProblem) -> Option<&'static str> {
             "use the key that the certificate was issued for"
         }
         ClientProblem::BasicAndBearer => "keep either the token or the password",
+        #[cfg(feature = "exec")]
         ClientProblem::ExecVersion(_) => {
             "use client.authentication.k8s.io/v1 if the plugin supports it, otherwise …/v1beta1"
         }
+        ClientProblem::MissingFeature { .. } => {
+            "enable the feature in Cargo.toml, or use another kind of credential"
+        }
+        #[cfg(feature = "signer")]
         ClientProblem::SignerPin => {
             "remove it so that the signer prompts for it, or use `pin-source=file:…` in `uri`"
         }

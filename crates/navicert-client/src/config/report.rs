@@ -1,8 +1,9 @@
 //! Everything that is known after resolving, whether or not a client can be built.
 
 use super::Config;
-use super::error::{ConfigError, ConfigErrors};
+use super::error::{ConfigError, ConfigErrorStage, ConfigErrors};
 use super::warning::ConfigWarning;
+#[cfg(feature = "exec")]
 use crate::exec::Plugin;
 use crate::kubeconfig::Effective;
 
@@ -16,6 +17,7 @@ pub struct ConfigReport {
     pub(crate) errors: Vec<ConfigError>,
     pub(crate) warnings: Vec<ConfigWarning>,
     pub(crate) in_cluster: bool,
+    #[cfg(feature = "exec")]
     pub(crate) plugin: Option<Plugin>,
 }
 
@@ -43,6 +45,11 @@ impl ConfigReport {
         self.errors.is_empty()
     }
 
+    /// Whether kubectl's validation accepts the context.
+    pub fn is_valid(&self) -> bool {
+        !self.errors.iter().any(|error| error.stage() <= ConfigErrorStage::Validate)
+    }
+
     /// Whether the pod's service account is used rather than a kubeconfig.
     pub fn is_in_cluster(&self) -> bool {
         self.in_cluster
@@ -64,6 +71,7 @@ impl ConfigReport {
     }
 
     /// The exec plugin that a client would run, even if the server's address cannot be used.
+    #[cfg(feature = "exec")]
     pub fn exec_plugin(&self) -> Option<&Plugin> {
         self.plugin.as_ref()
     }

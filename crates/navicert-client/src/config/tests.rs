@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+#[cfg(feature = "exec")]
 use navicert_plugin::Policy;
 
 use super::*;
@@ -105,12 +106,24 @@ const USERS: &[Fragment] = &[
     ("client-certificate: garbage, client-key: tls.key", false),
     ("client-certificate: tls.crt, client-key: text", false),
     ("client-certificate: tls.crt", false),
-    ("exec: {command: p, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}", true),
+    (
+        "exec: {command: p, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}",
+        cfg!(feature = "exec"),
+    ),
+    (
+        "token: t, exec: {command: p, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}",
+        true,
+    ),
     ("exec: {command: p, apiVersion: client.authentication.k8s.io/v9, interactiveMode: Never}", false),
     ("exec: {command: p, apiVersion: client.authentication.k8s.io/v1}", false),
-    ("auth-provider: {name: oidc, config: {idp-issuer-url: 'https://i', client-id: c}}", true),
+    (
+        "auth-provider: {name: oidc, config: {idp-issuer-url: 'https://i', client-id: c}}",
+        cfg!(feature = "oidc"),
+    ),
+    ("token: t, auth-provider: {name: oidc, config: {idp-issuer-url: 'https://i', client-id: c}}", true),
     ("auth-provider: {name: oidc, config: {idp-issuer-url: '', client-id: c}}", false),
     ("auth-provider: {name: gcp}", false),
+    ("auth-provider: {name: externalSigner, config: {pathExec: p}}", false), // not permitted
     ("auth-provider: {name: externalSigner, config: {pathExec: p, pin: '1'}}", false),
     ("token: t, auth-provider: {name: externalSigner, config: {pathExec: p}}", false),
 ];
@@ -208,6 +221,7 @@ fn authority_that_is_encoded_twice_is_recognised() {
     );
 }
 
+#[cfg(feature = "exec")]
 #[test]
 fn policy_denial_has_its_own_class_and_only_concerns_users_of_plugins() {
     let exec =
@@ -217,6 +231,39 @@ fn policy_denial_has_its_own_class_and_only_concerns_users_of_plugins() {
         assert!(options.resolve().is_ok());
         let denied = options.plugin_policy(Policy::DenyAll).resolve();
         assert_eq!(denied.err().map(|errors| errors.class()), class, "{user}");
+    }
+}
+
+#[test]
+fn credential_of_a_missing_feature_is_an_error_that_names_it() {
+    let exec = "exec: {command: aws, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}";
+    let oidc = "auth-provider: {name: oidc, config: {idp-issuer-url: 'https://i', client-id: c}}";
+    let signer = "auth-provider: {name: externalSigner, config: {pathExec: p}}";
+    for (feature, is_built_in, user, what) in [
+        ("exec", cfg!(feature = "exec"), exec, "exec plugin `aws`"),
+        ("oidc", cfg!(feature = "oidc"), oidc, "auth-provider `oidc`"),
+        ("signer", cfg!(feature = "signer"), signer, "auth-provider `externalSigner`"),
+    ] {
+        let resolved = Fixture::new().options(&text("server: 'https://h'", user)).resolve();
+        let class = resolved.as_ref().err().map(ConfigErrors::class);
+        assert_eq!(class == Some(ConfigErrorClass::MissingFeature), !is_built_in, "{user}: {class:?}");
+        if is_built_in {
+            continue;
+        }
+        let errors = resolved.unwrap_err();
+        let found: Vec<_> = errors.iter().map(|error| (error.to_string(), error.stage())).collect();
+        let expected =
+            format!("{what} is not supported: navicert-client was built without its feature `{feature}`");
+        assert_eq!(found, [(expected, ConfigErrorStage::Build)]);
+        let error = errors.iter().next().unwrap();
+        assert_eq!(error.location().map(ConfigLocation::line), Some(2));
+        assert_eq!(error.help(), Some("enable the feature in Cargo.toml, or use another kind of credential"));
+        // A credential that is not used needs no feature.
+        for (server, also) in [("http://h", ""), ("https://h", "token: t, ")] {
+            let is_used = feature == "signer" && server == "https://h";
+            let kubeconfig = text(&format!("server: '{server}'"), &format!("{also}{user}"));
+            assert_eq!(Fixture::new().options(&kubeconfig).resolve().is_err(), is_used, "{kubeconfig}");
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use navicert_go::base64::STANDARD;
 use navicert_types::redact;
 
 use super::error::ConfigErrorStage as Stage;

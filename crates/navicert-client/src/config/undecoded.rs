@@ -104,6 +104,7 @@ fn kind_of(class: ConfigErrorClass) -> Option<EntryKind> {
         | ConfigErrorClass::AuthProvider
         | ConfigErrorClass::ExternalSigner
         | ConfigErrorClass::Impersonation
+        | ConfigErrorClass::MissingFeature
         | ConfigErrorClass::PolicyDenied => Some(EntryKind::User),
         ConfigErrorClass::NoConfiguration | ConfigErrorClass::Unreadable | ConfigErrorClass::Malformed => {
             None

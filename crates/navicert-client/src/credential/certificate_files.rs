@@ -24,7 +24,7 @@ const MIN_READ_INTERVAL: Duration = Duration::from_secs(1);
 /// connection and every five minutes.) A pair that cannot be read or does not match leaves the old one in use: the
 /// program that renews the files may have written only one of them.
 #[derive(Clone)]
-pub struct CertificateFiles(Arc<Inner>);
+pub(crate) struct CertificateFiles(Arc<Inner>);
 
 struct Inner {
     pair: KeyPairFiles,

@@ -1,14 +1,15 @@
 //! Unverified claims of a JWT: when it expires, and its issuer and audiences for diagnostics.
 
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use navicert_go::base64::RAW_URL;
 use navicert_types::tree::{Node, Number, Syntax, Value, parse};
 use navicert_types::{Timestamp, redact};
 use zeroize::Zeroizing;
 
-use crate::whoami::member;
+use crate::json::member;
 
 /// The claims used here.
+#[cfg_attr(not(feature = "doctor"), expect(dead_code, reason = "only the doctor reports the others"))]
 pub(crate) struct Claims {
     pub(crate) issuer: String,
     pub(crate) audiences: Vec<String>,
@@ -21,7 +22,7 @@ impl Claims {
     pub(crate) fn parse_unverified(token: &str) -> Option<Self> {
         let mut parts = token.split('.');
         let (_, payload, _) = (parts.next()?, parts.next()?, parts.next()?);
-        let bytes = Zeroizing::new(URL_SAFE_NO_PAD.decode(payload.trim_end_matches('=')).ok()?);
+        let bytes = Zeroizing::new(RAW_URL.decode(payload.trim_end_matches('=')).ok()?);
         let node = parse(&bytes, Syntax::Json).ok()?;
         node.as_mapping()?;
         let text = |node: &Node| node.as_str().map(|text| redact::line(text).into_owned());

@@ -16,6 +16,7 @@ use navicert_signer::remote::{
     ExecSigner, ExecSignerSettings as SignerSettings, SignerProtocol, SignerTimeouts,
 };
 use navicert_types::external_signer::{SignerConfiguration, v1};
+use navicert_types::tree::yaml_quoted;
 use navicert_types::{Clock, error_chain, redact};
 use thiserror::Error;
 
@@ -90,7 +91,7 @@ impl SignerError {
 /// may use it.
 // C821, C841
 #[derive(Clone)]
-pub struct ExternalSigner {
+pub(crate) struct ExternalSigner {
     shared: Arc<SharedSigner>,
     settings: SignerSettings,
     policy: PluginPolicy,
@@ -284,9 +285,9 @@ impl ExternalSigner {
     }
 }
 
-/// A double-quoted YAML string, which has the syntax of JSON.
+/// A YAML string that is safe to print.
 fn quoted(text: &str) -> String {
-    format!("{:?}", redact::terminal(text))
+    yaml_quoted(&redact::terminal(text))
 }
 
 fn without_variables(environment: &Environment, dropped: &[std::ffi::OsString]) -> Environment {

@@ -10,6 +10,7 @@ use aws_lc_rs::signature::{
 };
 use navicert_tls::pem;
 use navicert_types::Timestamp;
+use rustls::client::ResolvesClientCert;
 use rustls_pki_types::{
     CertificateDer, PrivateKeyDer, PrivatePkcs1KeyDer, PrivatePkcs8KeyDer, PrivateSec1KeyDer,
 };
@@ -27,11 +28,13 @@ pub struct ClientIdentity {
 
 enum KeyLocation {
     InMemory(PrivateKeyDer<'static>),
+    #[cfg(feature = "signer")]
     External(Arc<navicert_signer::SigningIdentity>),
 }
 
 /// The validity period of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Validity {
     /// Start of the period.
     pub not_before: Timestamp,
@@ -126,7 +129,8 @@ impl ClientIdentity {
     }
 
     /// From an external signer, which keeps the key.
-    pub fn from_signer(identity: Arc<navicert_signer::SigningIdentity>) -> Self {
+    #[cfg(feature = "signer")]
+    pub(crate) fn from_signer(identity: Arc<navicert_signer::SigningIdentity>) -> Self {
         let (not_before, not_after) = identity.validity();
         let (chain, validity) = (identity.chain().to_vec(), Validity { not_before, not_after });
         ClientIdentity { chain, key: KeyLocation::External(identity), validity }
@@ -141,15 +145,34 @@ impl ClientIdentity {
     pub fn expose_key(&self) -> Option<&PrivateKeyDer<'static>> {
         match &self.key {
             KeyLocation::InMemory(key) => Some(key),
+            #[cfg(feature = "signer")]
             KeyLocation::External(_) => None,
         }
     }
 
-    /// The external signer that holds the key, if it is not in memory.
-    pub fn signer(&self) -> Option<&Arc<navicert_signer::SigningIdentity>> {
+    /// Whether an external signer holds the key.
+    pub(crate) fn is_external(&self) -> bool {
+        self.expose_key().is_none()
+    }
+
+    /// Signs handshakes with the key of an external signer; `None` for a key in memory.
+    pub(crate) fn external_resolver(&self) -> Option<Arc<dyn ResolvesClientCert>> {
         match &self.key {
             KeyLocation::InMemory(_) => None,
-            KeyLocation::External(signer) => Some(signer),
+            #[cfg(feature = "signer")]
+            KeyLocation::External(signer) => {
+                Some(Arc::new(navicert_signer::tls::ClientCertificate::new(Arc::clone(signer))))
+            }
+        }
+    }
+
+    /// Whether the key can sign for TLS 1.3. A token without RSA-PSS cannot.
+    // C833
+    pub(crate) fn supports_tls13(&self) -> bool {
+        match &self.key {
+            KeyLocation::InMemory(_) => true,
+            #[cfg(feature = "signer")]
+            KeyLocation::External(signer) => signer.schemes().iter().any(|scheme| scheme.is_in_tls13()),
         }
     }
 
@@ -167,8 +190,10 @@ impl ClientIdentity {
 
 impl Drop for ClientIdentity {
     fn drop(&mut self) {
-        if let KeyLocation::InMemory(key) = &mut self.key {
-            key.zeroize();
+        match &mut self.key {
+            KeyLocation::InMemory(key) => key.zeroize(),
+            #[cfg(feature = "signer")]
+            KeyLocation::External(_) => {}
         }
     }
 }

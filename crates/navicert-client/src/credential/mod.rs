@@ -6,14 +6,18 @@
 //!                                      └── refresh_rejected(generation)
 //! ```
 //!
-//! No async runtime is needed, except by [`Oidc`]: the thread that does the work wakes the future.
+//! No async runtime is needed, except by `Oidc`: the thread that does the work wakes the future.
 
+mod bearer;
 mod block_on;
 mod certificate_files;
+#[cfg(any(feature = "doctor", feature = "oidc"))]
 pub(crate) mod claims;
 mod error;
+#[cfg(feature = "signer")]
 pub(crate) mod external_signer;
 mod identity;
+#[cfg(feature = "oidc")]
 mod oidc;
 mod static_credential;
 mod token_file;
@@ -28,18 +32,24 @@ use navicert_types::Timestamp;
 
 use crate::kubeconfig::FileSystem;
 
+#[cfg(feature = "exec")]
+pub(crate) use bearer::BearerError;
+pub(crate) use bearer::bearer;
 pub use block_on::block_on;
-pub use certificate_files::CertificateFiles;
-pub(crate) use certificate_files::KeyPairFiles;
+pub(crate) use certificate_files::{CertificateFiles, KeyPairFiles};
 pub use error::CredentialError;
-pub(crate) use external_signer::SignerPlan;
-pub use external_signer::{ExternalSigner, SignerError};
+#[cfg(feature = "signer")]
+pub use external_signer::SignerError;
+#[cfg(feature = "signer")]
+pub(crate) use external_signer::{ExternalSigner, SignerPlan};
 pub use identity::{ClientIdentity, IdentityError, Validity};
-pub(crate) use oidc::OidcSettings;
-pub use oidc::{Oidc, OidcError, TokenStore};
+#[cfg(feature = "oidc")]
+pub use oidc::OidcError;
+#[cfg(feature = "oidc")]
+pub(crate) use oidc::{Oidc, OidcSettings};
 pub use static_credential::StaticCredential;
-pub(crate) use token_file::read_token_file;
-pub use token_file::{TokenFile, TokenFileError};
+pub use token_file::TokenFileError;
+pub(crate) use token_file::{TokenFile, read_token_file};
 
 /// A boxed future that is `Send`.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -120,6 +130,7 @@ impl fmt::Debug for Credential {
 /// Whether a person waits for a request, which decides whether backing off after failures applies.
 // C443
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RequestOrigin {
     /// No person waits: an informer, a retry. Always backs off.
     #[default]
@@ -130,6 +141,7 @@ pub enum RequestOrigin {
 
 /// How a server rejected a credential.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Rejection {
     /// With status 401. The response is passed to plugins that use v1alpha1 only.
     // C202

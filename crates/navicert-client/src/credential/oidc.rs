@@ -1,23 +1,23 @@
 //! The auth provider `oidc`: an ID token from the kubeconfig, renewed with its refresh token. New tokens are kept in
-//! memory, and written back only if the caller provides a [`TokenStore`].
+//! memory; the kubeconfig is never written.
 // C165
 
 #[cfg(test)]
+#[cfg(feature = "exec")]
 mod tests;
 
 use std::fmt;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
+use navicert_go::base64::STANDARD;
 use navicert_go::percent;
 use navicert_go::url::Url;
 use navicert_types::kubeconfig::AuthProviderConfig;
@@ -30,16 +30,15 @@ use zeroize::Zeroizing;
 use super::claims::Claims;
 use super::{
     BoxFuture, ClientIdentity, Credential, CredentialError, CredentialSource, Generation, Rejection,
-    RequestOrigin, StaticCredential,
+    RequestOrigin, StaticCredential, bearer,
 };
 use crate::config::ClientProblem;
 use crate::context::ClientContext;
-use crate::exec::response::bearer;
+use crate::json::member;
 use crate::kubeconfig::FileSystem;
 use crate::transport::{
     Body, ProxyChoice, ProxyEnvironment, Transport, TransportSettings, Trust, has_certificate,
 };
-use crate::whoami::member;
 
 /// A token is renewed this long before it expires.
 const EXPIRY_LEEWAY: Duration = Duration::from_secs(10);
@@ -67,23 +66,10 @@ pub enum OidcError {
     /// The identity provider's response is incomplete.
     #[error("the identity provider's answer did not contain {0}")]
     Incomplete(&'static str),
-    /// The new tokens could not be stored.
-    #[error("could not persist new tokens: {0}")]
-    Store(String),
-}
-
-/// Stores new tokens before they are used. Without a store, they last as long as the process.
-pub trait TokenStore: fmt::Debug + Send + Sync {
-    /// Stores the tokens; the refresh token may be unchanged.
-    ///
-    /// # Errors
-    /// The tokens could not be stored; they are then not used either, because the stored refresh token may already be
-    /// invalid.
-    fn store(&self, id_token: &Secret<String>, refresh_token: &Secret<String>) -> io::Result<()>;
 }
 
 /// Gets ID tokens from an OpenID Connect provider. Its futures need a tokio runtime.
-pub struct Oidc {
+pub(crate) struct Oidc {
     issuer: String,
     client_id: String,
     client_secret: Secret<String>,
@@ -91,7 +77,6 @@ pub struct Oidc {
     proxies: ProxyEnvironment,
     client_context: ClientContext,
     identity: Option<Arc<ClientIdentity>>,
-    store: Option<Arc<dyn TokenStore>>,
     current: ArcSwapOption<Credential>,
     refresh_token: Mutex<Secret<String>>,
 }
@@ -144,7 +129,6 @@ impl Oidc {
         settings: OidcSettings,
         identity: Option<Arc<ClientIdentity>>,
         client_context: &ClientContext,
-        store: Option<Arc<dyn TokenStore>>,
     ) -> Self {
         let lookup = |name: &str| client_context.environment.variable(name)?.to_str().map(ToOwned::to_owned);
         let oidc = Oidc {
@@ -155,7 +139,6 @@ impl Oidc {
             proxies: ProxyEnvironment::read(lookup),
             client_context: client_context.clone(),
             identity,
-            store,
             current: ArcSwapOption::empty(),
             refresh_token: Mutex::new(settings.refresh_token),
         };
@@ -195,11 +178,10 @@ impl Oidc {
             member(&answer, name).and_then(Node::as_str).map(|text| Secret::new(text.to_owned()))
         };
         let id_token = text("id_token").ok_or(OidcError::Incomplete("an id_token"))?;
-        let newer = text("refresh_token").unwrap_or_else(|| refresh_token.clone());
-        if let Some(store) = &self.store {
-            store.store(&id_token, &newer).map_err(|error| OidcError::Store(error.to_string()))?;
+        // A provider that returns no other refresh token lets the client keep the one it has.
+        if let Some(newer) = text("refresh_token") {
+            *refresh_token = newer;
         }
-        *refresh_token = newer;
         let last = self.current.load().as_ref().map(|credential| credential.generation);
         let generation = last.map_or(Generation::FIRST, Generation::next);
         let credential = self.credential(&id_token, generation).map(Arc::new);

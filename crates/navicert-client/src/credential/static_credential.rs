@@ -20,7 +20,7 @@ impl StaticCredential {
     /// Sets a hint for the user, logged when the server rejects the credential.
     // C168
     #[must_use]
-    pub fn with_hint(mut self, hint: Option<String>) -> Self {
+    pub(crate) fn with_hint(mut self, hint: Option<String>) -> Self {
         self.hint = hint;
         self
     }

@@ -16,9 +16,8 @@ use zeroize::Zeroizing;
 
 use super::{
     BoxFuture, ClientIdentity, Credential, CredentialError, CredentialSource, Generation, Rejection,
-    RequestOrigin, SharedFiles,
+    RequestOrigin, SharedFiles, bearer,
 };
-use crate::exec::response::{PluginOutputError, bearer};
 use crate::kubeconfig::FileSystem;
 
 /// The file is reread after this time: one minute, less ten seconds.
@@ -56,7 +55,7 @@ pub enum TokenFileError {
 ///
 /// If a read fails, the last token stays in use.
 #[derive(Clone)]
-pub struct TokenFile(Arc<Inner>);
+pub(crate) struct TokenFile(Arc<Inner>);
 
 struct Inner {
     path: PathBuf,
@@ -80,7 +79,7 @@ struct RejectionState {
 
 impl TokenFile {
     /// Creates a source that uses `token` while the file cannot be read; `identity` is sent together with the token.
-    pub fn new(
+    pub(crate) fn new(
         path: PathBuf,
         token: HeaderValue,
         identity: Option<Arc<ClientIdentity>>,
@@ -206,8 +205,7 @@ pub(crate) fn read_token_file(path: &Path, files: &dyn FileSystem) -> Result<Hea
     if text.is_empty() {
         return Err(TokenFileError::Empty { path: path_text() });
     }
-    bearer(&Secret::new(text.to_owned()))
-        .map_err(|_: PluginOutputError| TokenFileError::NotAToken { path: path_text() })
+    bearer(&Secret::new(text.to_owned())).map_err(|_| TokenFileError::NotAToken { path: path_text() })
 }
 
 #[cfg(test)]

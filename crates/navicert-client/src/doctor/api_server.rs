@@ -9,7 +9,8 @@ use navicert_types::tree::{Node, Syntax, parse};
 use super::connection::{ProbeResponse, Target};
 use super::kubeconfig::quoted;
 use super::report::{DoctorStep, ReportBuilder};
-use crate::whoami::{member, redirect};
+use crate::json::member;
+use crate::whoami::redirect;
 
 /// What is known about the server.
 #[derive(Clone, Debug, PartialEq, Eq)]

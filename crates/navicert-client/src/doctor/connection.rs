@@ -10,6 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
+use navicert_go::host_port;
 use navicert_go::url::Url;
 use navicert_types::{error_chain, redact};
 use rustls::AlertDescription;
@@ -27,9 +28,7 @@ use super::tls_probe::alert_in;
 use crate::context::ClientContext;
 use crate::credential::{Credential, CredentialSource, StaticCredential};
 use crate::kubeconfig::Effective;
-use crate::transport::{
-    Body, BuildError, Timeouts, Transport, TransportError, TransportSettings, host_and_port,
-};
+use crate::transport::{Body, BuildError, Timeouts, Transport, TransportError, TransportSettings};
 
 /// Timeout of connecting and of the TLS handshake, shorter than a client's for interactive use.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -106,7 +105,7 @@ impl<'a> Target<'a> {
         // Without a scheme it is plain http.
         let completed = if server.contains("://") { server } else { format!("http://{server}") };
         let parsed = Url::parse(&completed).ok();
-        let parsed = parsed.as_ref().and_then(|address| host_and_port(address.host));
+        let parsed = parsed.as_ref().and_then(|address| host_port::split(address.host));
         parsed.map_or((completed.clone(), default_port), |(host, port)| {
             (host.to_owned(), port.unwrap_or(default_port))
         })

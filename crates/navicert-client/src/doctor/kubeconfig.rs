@@ -153,7 +153,8 @@ fn step_of(error: &ConfigError) -> Option<DoctorStep> {
         | ConfigErrorClass::Exec
         | ConfigErrorClass::AuthProvider
         | ConfigErrorClass::ExternalSigner
-        | ConfigErrorClass::Impersonation => DoctorStep::User,
+        | ConfigErrorClass::Impersonation
+        | ConfigErrorClass::MissingFeature => DoctorStep::User,
         ConfigErrorClass::PolicyDenied => return None,
     })
 }

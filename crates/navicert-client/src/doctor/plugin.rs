@@ -7,6 +7,7 @@ use navicert_plugin::resolve::resolve;
 use navicert_plugin::{Command, Policy, PolicyDenial, ResolveError, Stderr, start};
 use navicert_types::error_chain;
 use navicert_types::exec_credential::{DecodeError, ExecVersion};
+use navicert_types::kubeconfig::InteractiveMode;
 use navicert_types::tree::{Node, Syntax, parse};
 
 use super::DoctorInputs;
@@ -17,9 +18,9 @@ use crate::credential::{Credential, CredentialSource};
 use crate::exec::interactive::decide;
 use crate::exec::response::PluginOutputError;
 use crate::exec::{Authenticator, ExecError, Plugin, PluginPolicy};
+use crate::json::member;
 use crate::kubeconfig::Effective;
 use crate::kuberc::KubercError;
-use crate::whoami::member;
 
 /// How often a plugin that is still running is reported.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
@@ -40,7 +41,7 @@ pub(super) async fn obtain_credential(
     reached: bool,
     report: &mut ReportBuilder<'_>,
 ) -> Option<ObtainedCredential> {
-    let source = inputs.config.credential.source(&inputs.exec, &inputs.client_context, None);
+    let source = inputs.config.credential.source(&inputs.exec, &inputs.client_context);
     let Some(plugin) = used_plugin(inputs, effective) else {
         return signer::obtain(inputs, effective, source, reached, report).await;
     };
@@ -81,7 +82,7 @@ async fn run_with_progress(
 ) -> Result<Arc<Credential>, ExecError> {
     let exec = effective.user.exec.as_ref();
     let command = exec.map(|exec| short_command(&exec.command, &exec.args)).unwrap_or_default();
-    let mode = exec.map_or("Never", |exec| exec.interactive_mode.as_str());
+    let mode = exec.map_or(&InteractiveMode::Never, |exec| &exec.interactive_mode);
     let interactive = decide(mode, &*inputs.client_context.terminal, &inputs.exec.stdin).unwrap_or(false);
     let mut run = std::pin::pin!(authenticator.refresh());
     let mut elapsed = Duration::ZERO;

@@ -6,7 +6,9 @@ use super::DoctorInputs;
 use super::connection::{ProbeError, Target, printable};
 use super::kubeconfig::quoted;
 use crate::kubeconfig::Effective;
-use crate::transport::{BuildError, ProxyChoice, ProxyError, TransportError, TransportSettings};
+use crate::transport::{
+    BuildError, ProxyChoice, ProxyEnvironment, ProxyError, TransportError, TransportSettings,
+};
 
 /// A proxy that requests go through, and the setting that names it.
 pub(super) struct UsedProxy {
@@ -32,12 +34,9 @@ pub(super) fn in_use(
     let Some(proxy) = settings.proxy_in_use()? else { return Ok(None) };
     let from_environment = matches!(settings.proxy, ProxyChoice::Environment(_));
     let setting = if from_environment {
-        let names =
-            if effective.is_https() { ["HTTPS_PROXY", "https_proxy"] } else { ["HTTP_PROXY", "http_proxy"] };
-        let is_set = |name: &&str| {
-            inputs.client_context.environment.variable(name).is_some_and(|value| !value.is_empty())
-        };
-        names.into_iter().find(is_set).unwrap_or("HTTPS_PROXY").to_owned()
+        let environment = &inputs.client_context.environment;
+        let lookup = |name: &str| Some(environment.variable(name)?.to_string_lossy().into_owned());
+        ProxyEnvironment::variable(effective.is_https(), lookup).to_owned()
     } else {
         format!("`proxy-url` of cluster {}", quoted(&effective.cluster_name))
     };

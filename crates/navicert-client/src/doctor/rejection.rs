@@ -2,8 +2,7 @@
 //! sent.
 
 use base64::Engine as _;
-use base64::engine::general_purpose::GeneralPurposeConfig;
-use base64::engine::{DecodePaddingMode, GeneralPurpose};
+use navicert_go::base64::RAW_STANDARD;
 use rustls::AlertDescription;
 use zeroize::Zeroizing;
 
@@ -251,9 +250,7 @@ pub(super) fn token_mistake(token: &str) -> Option<TokenMistake> {
     if scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("bearer")) {
         return Some(TokenMistake::Scheme);
     }
-    let unpadded = GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
-    let engine = GeneralPurpose::new(&base64::alphabet::STANDARD, unpadded);
-    let decoded = Zeroizing::new(engine.decode(token.trim()).ok()?);
+    let decoded = Zeroizing::new(RAW_STANDARD.decode(token.trim().trim_end_matches('=')).ok()?);
     let is_text =
         decoded.len() >= MIN_ENCODED_TOKEN_BYTES && decoded.trim_ascii().iter().all(u8::is_ascii_graphic);
     is_text.then_some(TokenMistake::Base64)

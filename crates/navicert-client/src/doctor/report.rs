@@ -3,10 +3,15 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde::Serialize;
+
 use crate::whoami::UserInfo;
 
 /// A step from the kubeconfig to a response, in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum DoctorStep {
     /// The kubeconfig files can be read.
     File,
@@ -91,7 +96,10 @@ impl DoctorStep {
 }
 
 /// The status of a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "UPPERCASE")]
+#[non_exhaustive]
 pub enum StepStatus {
     /// The step succeeded.
     Pass,
@@ -115,11 +123,15 @@ impl fmt::Display for StepStatus {
 }
 
 /// The result of one step.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct StepResult {
     /// The step.
     pub step: DoctorStep,
     /// Its status.
+    #[serde(rename = "verdict")]
     pub status: StepStatus,
     /// What was found, in one clause.
     pub text: String,
@@ -146,6 +158,7 @@ pub enum DoctorEvent<'a> {
 
 /// The results of all steps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DoctorReport {
     /// One result per step, in the order of [`DoctorStep`].
     pub results: Vec<StepResult>,

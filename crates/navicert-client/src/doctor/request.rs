@@ -16,9 +16,10 @@ use super::rejection::{self, Sent};
 use super::report::{DoctorStep, ReportBuilder};
 use super::tls_probe::alert_in;
 use crate::credential::{Credential, CredentialSource, StaticCredential};
+use crate::json::member;
 use crate::kubeconfig::Effective;
 use crate::transport::{Transport, TransportError};
-use crate::whoami::{UserInfo, WhoamiError, member, whoami};
+use crate::whoami::{UserInfo, WhoamiError, whoami};
 
 /// The user of a request without a credential, or whose credential was lost on the way.
 const ANONYMOUS: &str = "system:anonymous";

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use navicert_plugin::Environment;
-use navicert_testkit::{Answer, ApiServer, Ca, wait};
+use navicert_testkit::{Answer, ApiServer, Ca, Kubeconfig, wait};
 use navicert_types::{Clock, Timestamp};
 use serde_json::json;
 
@@ -105,12 +105,8 @@ async fn time_that_a_plugin_takes_is_not_clock_skew() {
         "args": ["-c", script],
     });
     // The test kit's certificates are valid from 2000 on, so they are not verified.
-    let config = json!({
-        "current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-        "clusters": [{"name": "c", "cluster": {"server": api.url(), "insecure-skip-tls-verify": true}}],
-        "users": [{"name": "u", "user": {"exec": exec}}],
-    });
-    std::fs::write(file("config"), config.to_string()).unwrap();
+    let config = Kubeconfig::new(api.url()).cluster_field("insecure-skip-tls-verify", true);
+    config.user(json!({"exec": exec})).write(file("config"));
     let started = "1994-11-06T08:49:37Z".parse().unwrap();
     let clock = Arc::new(SlowPluginClock { started, marker: marker.clone() });
     let environment = Environment::from_iter([("PATH", "/usr/bin:/bin")]);

@@ -90,7 +90,7 @@ impl Authenticator {
     ///
     /// # Errors
     /// Why it is not permitted, or cause there is nothing to run.
-    pub fn check_policy(&self) -> Result<(), ExecError> {
+    pub(crate) fn check_policy(&self) -> Result<(), ExecError> {
         self.0.permit(false, &RefreshCause::Manual).map(drop).map_err(|failure| failure.error)
     }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use navicert_plugin::{Completed, Policy, RunError, Stderr, StderrTail};
 use navicert_types::exec_credential::{DecodeError, ExecCluster, ExecVersion};
+use navicert_types::kubeconfig::InteractiveMode;
 use navicert_types::tree::{Node, Syntax, parse};
 use navicert_types::{Timestamp, error_chain};
 
@@ -23,6 +24,7 @@ pub use report::{CaseResult, ConformanceReport};
 
 /// One run of the plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ConformanceCase {
     /// The version of the request.
     pub version: ExecVersion,
@@ -63,9 +65,10 @@ impl fmt::Display for ConformanceCase {
 macro_rules! rules {
     ($($rule:ident = $name:literal $requirement:literal,)*) => {
         /// A rule for exec plugins.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[non_exhaustive]
-        pub enum PluginRule { $(#[doc = $requirement] $rule,)* }
+        pub enum PluginRule { $(#[doc = $requirement] #[serde(rename = $name)] $rule,)* }
 
         impl PluginRule {
             /// Every rule.
@@ -143,6 +146,7 @@ impl PluginRule {
 
 /// A broken rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RuleViolation {
     /// The rule.
     pub rule: PluginRule,
@@ -204,7 +208,7 @@ impl PluginUnderTest {
             env: Vec::new(),
             version: case.version,
             install_hint: String::new(),
-            interactive_mode: "IfAvailable".to_owned(),
+            interactive_mode: InteractiveMode::IfAvailable,
             server,
             config: Node::default(),
             cluster: case.cluster.then_some(cluster),

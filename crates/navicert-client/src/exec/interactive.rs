@@ -4,6 +4,7 @@
 use std::fmt;
 use std::io::{self, IsTerminal};
 
+use navicert_types::kubeconfig::InteractiveMode;
 use thiserror::Error;
 
 /// The terminal of this process, if any.
@@ -37,6 +38,7 @@ impl Terminal for ProcessTerminal {
 
 /// What standard input is used for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum StdinUse {
     /// Unused: a plugin may use it.
     #[default]
@@ -76,16 +78,20 @@ impl fmt::Display for Reason<'_> {
 /// # Errors
 /// [`InteractiveError`]: the plugin requires interaction that is not available.
 // C220, C222
-pub fn decide(mode: &str, terminal: &dyn Terminal, stdin: &StdinUse) -> Result<bool, InteractiveError> {
+pub fn decide(
+    mode: &InteractiveMode,
+    terminal: &dyn Terminal,
+    stdin: &StdinUse,
+) -> Result<bool, InteractiveError> {
     match mode {
-        "Never" => Ok(false),
-        "IfAvailable" => Ok(*stdin == StdinUse::Free && terminal.stdin_is_terminal()),
-        "Always" if !terminal.stdin_is_terminal() => Err(InteractiveError::NotATerminal),
-        "Always" => match stdin {
+        InteractiveMode::Never => Ok(false),
+        InteractiveMode::IfAvailable => Ok(*stdin == StdinUse::Free && terminal.stdin_is_terminal()),
+        InteractiveMode::Always if !terminal.stdin_is_terminal() => Err(InteractiveError::NotATerminal),
+        InteractiveMode::Always => match stdin {
             StdinUse::Free => Ok(true),
             StdinUse::Taken(message) => Err(InteractiveError::Unavailable(message.clone())),
         },
-        _ => Err(InteractiveError::UnknownMode(mode.to_owned())),
+        _ => Err(InteractiveError::UnknownMode(mode.as_str().to_owned())),
     }
 }
 
@@ -136,7 +142,7 @@ mod tests {
         ];
         for (mode, terminal, stdin, expected) in rows {
             let terminal = FixedTerminal { stdin: terminal, controlling: false };
-            let decided = decide(mode, &terminal, &stdin).map_err(|error| error.to_string());
+            let decided = decide(&mode.into(), &terminal, &stdin).map_err(|error| error.to_string());
             assert_eq!(decided, expected.map_err(str::to_owned), "{mode} {terminal:?} {stdin:?}");
         }
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use navicert_types::exec_credential::{ExecCluster, ExecVersion};
-use navicert_types::kubeconfig::Cluster as KubeconfigCluster;
+use navicert_types::kubeconfig::{Cluster as KubeconfigCluster, InteractiveMode};
 use navicert_types::tree::Node;
 use navicert_types::{Secret, redact};
 
@@ -24,7 +24,7 @@ pub struct Plugin {
     /// Escaped for a terminal.
     // C166
     pub(super) install_hint: String,
-    pub(super) interactive_mode: String,
+    pub(super) interactive_mode: InteractiveMode,
     /// The server URL.
     pub(super) server: String,
     /// The cluster entry's extension for exec plugins.
@@ -81,7 +81,7 @@ impl Plugin {
     }
 
     /// The configured interactive mode.
-    pub fn interactive_mode(&self) -> &str {
+    pub fn interactive_mode(&self) -> &InteractiveMode {
         &self.interactive_mode
     }
 

@@ -12,6 +12,7 @@ use super::plugin::Plugin;
 use super::settings::ExecSettings;
 use super::shared_credential::SharedCredential;
 use crate::context::ClientContext;
+#[cfg(feature = "signer")]
 use crate::credential::external_signer::SharedSigner;
 
 /// The authenticators of a process or a test. Cheap to clone; holds only weak references.
@@ -23,6 +24,7 @@ struct Entries {
     plugins: Mutex<HashMap<CredentialKey, Weak<SharedCredential>>>,
     /// External signers by identity.
     // C841
+    #[cfg(feature = "signer")]
     signers: Mutex<HashMap<String, Weak<SharedSigner>>>,
 }
 
@@ -72,6 +74,7 @@ impl AuthenticatorRegistry {
     }
 
     /// The key of an external signer, created by the first client, so that one PIN serves all of them.
+    #[cfg(feature = "signer")]
     pub(crate) fn signer(&self, identity: String, make: impl FnOnce() -> SharedSigner) -> Arc<SharedSigner> {
         let mut signers = self.0.signers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(key) = signers.get(&identity).and_then(Weak::upgrade) {

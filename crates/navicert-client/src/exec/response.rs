@@ -9,12 +9,12 @@ use navicert_types::time::Time;
 use navicert_types::tree::{Syntax, parse};
 use navicert_types::{Secret, Timestamp, redact};
 use thiserror::Error;
-use zeroize::Zeroizing;
 
-use crate::credential::{ClientIdentity, IdentityError};
+use crate::credential::{BearerError, ClientIdentity, IdentityError, bearer};
 
 /// The credential of a plugin's output.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct PluginOutput {
     /// The bearer token; empty if absent.
     pub token: Secret<String>,
@@ -100,7 +100,7 @@ pub fn read(stdout: &[u8], configured: ExecVersion) -> Result<PluginOutput, Plug
 impl PluginOutput {
     /// Warns if the certificate, which is used nevertheless, is not valid yet or has expired.
     // C334
-    pub fn certificate_warning(&self, now: Timestamp) -> Option<&'static str> {
+    pub(crate) fn certificate_warning(&self, now: Timestamp) -> Option<&'static str> {
         /// Tolerated clock skew.
         const TOLERANCE: std::time::Duration = std::time::Duration::from_secs(5 * 60);
         let validity = self.identity.as_ref()?.validity();
@@ -115,18 +115,13 @@ impl PluginOutput {
     }
 }
 
-/// `Bearer` and the token as a header value. Never trims the token or prints it in an error.
-// C336
-pub(crate) fn bearer(token: &Secret<String>) -> Result<HeaderValue, PluginOutputError> {
-    let text = token.expose();
-    if text.trim_matches(|c: char| c.is_ascii_whitespace()).len() != text.len() {
-        return Err(PluginOutputError::TokenWhitespace);
+impl From<BearerError> for PluginOutputError {
+    fn from(error: BearerError) -> Self {
+        match error {
+            BearerError::Characters => PluginOutputError::TokenCharacters,
+            BearerError::Whitespace => PluginOutputError::TokenWhitespace,
+        }
     }
-    let value = Zeroizing::new(format!("Bearer {text}"));
-    let mut value =
-        HeaderValue::from_bytes(value.as_bytes()).map_err(|_| PluginOutputError::TokenCharacters)?;
-    value.set_sensitive(true);
-    Ok(value)
 }
 
 /// The message of a `Status` object printed by a failed plugin: the only part of its output that is shown, escaped and at

@@ -78,6 +78,7 @@ impl Default for ExecSettings {
 /// Which plugins may run: a policy, or the error that blocks all plugins until it is fixed.
 // C740
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum PluginPolicy {
     /// A policy.
     Policy(Arc<Policy>),

@@ -6,7 +6,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 /// Maximum size of a kubeconfig and of every file that it names.
-pub const MAX_FILE_BYTES: u64 = 16 << 20;
+pub(crate) const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// A source of files.
 pub trait FileSystem {
@@ -17,7 +17,7 @@ pub trait FileSystem {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
 }
 
-/// The file system of the operating system. Files larger than [`MAX_FILE_BYTES`] are not read.
+/// The file system of the operating system. Files larger than 16 MiB are not read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OsFileSystem;
 

@@ -15,7 +15,7 @@ use super::paths;
 
 /// A loaded kubeconfig file.
 #[derive(Clone, Debug)]
-pub struct KubeconfigFile {
+pub(crate) struct KubeconfigFile {
     /// The path as given.
     pub path: PathBuf,
     /// The absolute directory of the file; its relative paths are resolved against it.
@@ -49,7 +49,7 @@ impl fmt::Debug for KubeconfigText {
 
 /// Loaded files, highest precedence first.
 #[derive(Clone, Debug, Default)]
-pub struct LoadedKubeconfig {
+pub(crate) struct LoadedKubeconfig {
     /// The files that exist.
     pub files: Vec<KubeconfigFile>,
     /// The files of a list that do not exist.
@@ -59,7 +59,7 @@ pub struct LoadedKubeconfig {
 /// Why a file could not be loaded.
 #[derive(Debug, thiserror::Error)]
 #[error("error loading config file {:?}", path.display().to_string())]
-pub struct KubeconfigFileError {
+pub(crate) struct KubeconfigFileError {
     /// The path as given.
     pub path: PathBuf,
     /// The cause.
@@ -69,7 +69,7 @@ pub struct KubeconfigFileError {
 
 /// Why one file could not be loaded.
 #[derive(Debug, thiserror::Error)]
-pub enum KubeconfigFileErrorReason {
+pub(crate) enum KubeconfigFileErrorReason {
     /// The file could not be read.
     #[error(transparent)]
     Unreadable(io::Error),
@@ -85,7 +85,7 @@ pub enum KubeconfigFileErrorReason {
 
 /// Files that cannot all be loaded.
 #[derive(Debug)]
-pub struct LoadError {
+pub(crate) struct LoadError {
     /// Every file that exists but cannot be loaded. Never empty.
     pub errors: Vec<KubeconfigFileError>,
     /// The files in order, with the valid fields of those that cannot be decoded; `None` if nothing is known about one of
@@ -97,7 +97,7 @@ pub struct LoadError {
 ///
 /// # Errors
 /// Every file that exists but cannot be loaded; an explicit file also if it does not exist.
-pub fn load(
+pub(crate) fn load(
     sources: &KubeconfigSources,
     current_dir: &Path,
     files: &dyn FileSystem,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// The files of a kubeconfig in order of precedence.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum KubeconfigSources {
     /// One explicitly named file: it must exist and is not merged with others.
     Explicit(PathBuf),
@@ -32,7 +33,7 @@ impl KubeconfigSources {
         })
     }
 
-    /// A list of files without empty and duplicate names. [`load`](super::load()) handles missing files.
+    /// A list of files without empty and duplicate names. Loading them handles missing files.
     // C121
     pub fn list(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let mut kept: Vec<PathBuf> = Vec::new();

@@ -25,6 +25,7 @@ pub struct MergedKubeconfig {
 
 /// The file an entry comes from.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct EntryOrigin {
     /// The path as given.
     pub path: PathBuf,
@@ -36,7 +37,7 @@ pub struct EntryOrigin {
 
 /// The three kinds of named entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EntryKind {
+pub(crate) enum EntryKind {
     /// An entry of `clusters`.
     Cluster,
     /// An entry of `users`.
@@ -47,7 +48,7 @@ pub enum EntryKind {
 
 impl MergedKubeconfig {
     /// Merges the files; the first definition of a name wins.
-    pub fn new(loaded: LoadedKubeconfig) -> Self {
+    pub(crate) fn new(loaded: LoadedKubeconfig) -> Self {
         let mut merged = MergedKubeconfig::default();
         for file in loaded.files {
             merged.add(file);
@@ -87,7 +88,7 @@ impl MergedKubeconfig {
     }
 
     /// The file an entry comes from.
-    pub fn origin(&self, kind: EntryKind, name: &str) -> Option<&EntryOrigin> {
+    pub(crate) fn origin(&self, kind: EntryKind, name: &str) -> Option<&EntryOrigin> {
         let entries = match kind {
             EntryKind::Cluster => &self.clusters,
             EntryKind::User => &self.users,

@@ -20,24 +20,22 @@ mod source_location;
 mod tests;
 mod validate;
 
-use crate::config::ConfigErrors;
-
-pub use file_system::{FileSystem, MAX_FILE_BYTES, MemoryFileSystem, OsFileSystem};
-pub use load::{
-    KubeconfigFile, KubeconfigFileError, KubeconfigFileErrorReason, KubeconfigText, LoadError,
-    LoadedKubeconfig, load,
+pub use file_system::{FileSystem, MemoryFileSystem, OsFileSystem};
+pub use load::KubeconfigText;
+pub(crate) use load::{
+    KubeconfigFile, KubeconfigFileError, KubeconfigFileErrorReason, LoadError, LoadedKubeconfig, load,
 };
 pub use locate::KubeconfigSources;
-pub use merge::{EntryKind, EntryOrigin, MergedKubeconfig};
-pub use paths::clean as clean_path;
+pub(crate) use merge::EntryKind;
+pub use merge::{EntryOrigin, MergedKubeconfig};
 pub(crate) use resolve::Effective;
 pub use resolve::Overrides;
 pub(crate) use resolve::base_address;
-pub use validate::ValidationError;
-pub(crate) use validate::validate;
+pub(crate) use validate::{ValidationError, validate};
 
 /// The names of the selected entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SelectedNames {
     /// The context.
     pub context: String,
@@ -48,21 +46,6 @@ pub struct SelectedNames {
 }
 
 impl MergedKubeconfig {
-    /// The names of the selected context, cluster and user.
-    ///
-    /// # Errors
-    /// An entry requested by name does not exist, or no context is selected.
-    pub fn selected_names(&self, overrides: &Overrides) -> Result<SelectedNames, ConfigErrors> {
-        let effective =
-            self.selection(overrides).map_err(|error| ConfigErrors::missing_entry(error, self))?;
-        match effective.context.filter(|_| effective.context_exists) {
-            Some(context) => {
-                Ok(SelectedNames { context, cluster: effective.cluster_name, user: effective.user_name })
-            }
-            None => Err(ConfigErrors::missing_entry(ValidationError::NoConfiguration, self)),
-        }
-    }
-
     /// Selects a context without validating it.
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 /// Cleans a path lexically, without file system access: removes `.`, `x/..` and duplicate separators.
 ///
 /// The empty path becomes `.`, as in Go, because resolved paths are compared with kubectl's output.
-pub fn clean(path: &str) -> String {
+pub(crate) fn clean(path: &str) -> String {
     let rooted = path.starts_with('/');
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {

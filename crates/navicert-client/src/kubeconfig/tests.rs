@@ -396,6 +396,7 @@ fn only_the_signer_program_of_provider_settings_is_relative_to_the_file() {
     }
 }
 
+#[cfg(feature = "exec")]
 #[test]
 fn valid_configuration_that_builds_no_client_has_a_build_error() {
     // C155

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 use navicert_go::url::Url;
-use navicert_types::kubeconfig::{AuthInfo, Cluster, ExecConfig};
+use navicert_types::kubeconfig::{AuthInfo, Cluster, ExecConfig, InteractiveMode};
 
 use super::file_system::FileSystem;
 use super::resolve::Effective;
@@ -14,7 +14,7 @@ use super::resolve::Effective;
 /// Why the selected context is not usable.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ValidationError {
+pub(crate) enum ValidationError {
     /// The requested context does not exist.
     #[error("context {0:?} does not exist")]
     NoSuchContext(String),
@@ -247,12 +247,11 @@ fn exec_problems(user: &str, exec: &ExecConfig, problems: &mut Vec<ValidationErr
     for _ in exec.env.iter().filter(|variable| variable.name.is_empty()) {
         lacks("env variable name");
     }
-    match exec.interactive_mode.as_str() {
-        "" => lacks("interactiveMode"),
-        "Never" | "IfAvailable" | "Always" => {}
-        mode => {
-            problems.push(ValidationError::InteractiveMode { user: user.to_owned(), mode: mode.to_owned() });
-        }
+    match &exec.interactive_mode {
+        InteractiveMode::Never | InteractiveMode::IfAvailable | InteractiveMode::Always => {}
+        InteractiveMode::Unset => lacks("interactiveMode"),
+        mode => problems
+            .push(ValidationError::InteractiveMode { user: user.to_owned(), mode: mode.as_str().to_owned() }),
     }
 }
 

@@ -26,6 +26,7 @@ use crate::kubeconfig::FileSystem;
 
 /// The location of the kuberc.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum KubercSource {
     /// Set by flag or environment variable: it must exist.
     Named(PathBuf),

@@ -1,89 +1,84 @@
-//! Renders the metrics as Prometheus text, with upstream's names and labels.
+//! Writes the metrics with upstream's names and labels.
 
-use std::fmt::Write as _;
+use navicert_types::exposition::MetricKind::{self, Counter, Gauge};
+use navicert_types::exposition::{Exposition, Labels};
 
 use super::{BUCKETS, Counts, Histogram, ROTATION_AGE_BUCKETS, RUN_BUCKETS};
 
+/// All metrics but one are about plugins.
+macro_rules! plugin {
+    ($name:literal) => {
+        concat!("rest_client_exec_plugin_", $name)
+    };
+}
+
 pub(super) fn render(counts: &Counts, ttl: f64) -> String {
-    let mut text = String::new();
-    head(&mut text, "ttl_seconds", "gauge", "Seconds until the first client certificate in use expires");
-    line(&mut text, "ttl_seconds", "", &number(ttl));
-    rotation_age(&mut text, counts);
-    head(&mut text, "call_total", "counter", "Plugin runs by exit code and outcome");
-    let mut calls: Vec<_> = counts.calls.iter().collect();
-    calls.sort();
-    for ((status, code), count) in calls {
-        let labels = format!("{{call_status=\"{}\",code=\"{code}\"}}", status.label());
-        line(&mut text, "call_total", &labels, &count.to_string());
-    }
-    head(&mut text, "policy_call_total", "counter", "Decisions of the plugin policy");
-    for (status, count) in ["denied", "allowed"].into_iter().zip(counts.policy) {
-        line(&mut text, "policy_call_total", &format!("{{status=\"{status}\"}}"), &count.to_string());
-    }
-    head(&mut text, "run_seconds", "histogram", "Duration of plugin runs in seconds");
-    let mut runs: Vec<_> = counts.runs.iter().collect();
-    runs.sort_by_key(|(status, _)| **status);
-    for (status, histogram) in runs {
-        let label = format!("call_status=\"{}\"", status.label());
-        self::histogram(&mut text, "run_seconds", &label, histogram, &RUN_BUCKETS);
-    }
-    head(&mut text, "refresh_total", "counter", "Plugin runs by reason");
+    let mut text = Exposition::default();
+    let name = plugin!("ttl_seconds");
+    text.describe(name, Gauge, "Seconds until the first client certificate in use expires");
+    text.float(name, &[], ttl);
+    let name = plugin!("certificate_rotation_age");
+    text.describe(
+        name,
+        MetricKind::Histogram,
+        "Age in seconds of client certificates when they were replaced",
+    );
+    histogram(&mut text, name, &[], &counts.rotation, &ROTATION_AGE_BUCKETS);
+    calls(&mut text, counts);
+    let name = plugin!("refresh_total");
+    text.describe(name, Counter, "Plugin runs by reason");
     let mut refreshes: Vec<_> = counts.refreshes.iter().collect();
     refreshes.sort();
     for (reason, count) in refreshes {
-        let labels = format!("{{reason=\"{}\"}}", reason.label());
-        line(&mut text, "refresh_total", &labels, &count.to_string());
+        text.sample(name, &[("reason", reason.label())], count);
     }
-    head(&mut text, "backoff_active", "gauge", "Authenticators that are backing off after failed runs");
-    line(&mut text, "backoff_active", "", &counts.backing_off.len().to_string());
+    let name = plugin!("backoff_active");
+    text.describe(name, Gauge, "Authenticators that are backing off after failed runs");
+    text.sample(name, &[], counts.backing_off.len());
     reloads(&mut text, counts);
-    text
+    text.into_text()
 }
 
-/// The one metric that is not about plugins.
-fn reloads(text: &mut String, counts: &Counts) {
-    const NAME: &str = "rest_client_transport_ca_reload_total";
-    let _ = writeln!(text, "# HELP {NAME} Reloads of certificate authority files");
-    let _ = writeln!(text, "# TYPE {NAME} counter");
+fn calls(text: &mut Exposition, counts: &Counts) {
+    let name = plugin!("call_total");
+    text.describe(name, Counter, "Plugin runs by exit code and outcome");
+    let mut calls: Vec<_> = counts.calls.iter().collect();
+    calls.sort();
+    for ((status, code), count) in calls {
+        text.sample(name, &[("call_status", status.label()), ("code", &code.to_string())], count);
+    }
+    let name = plugin!("policy_call_total");
+    text.describe(name, Counter, "Decisions of the plugin policy");
+    for (status, count) in ["denied", "allowed"].into_iter().zip(counts.policy) {
+        text.sample(name, &[("status", status)], count);
+    }
+    let name = plugin!("run_seconds");
+    text.describe(name, MetricKind::Histogram, "Duration of plugin runs in seconds");
+    let mut runs: Vec<_> = counts.runs.iter().collect();
+    runs.sort_by_key(|(status, _)| **status);
+    for (status, run) in runs {
+        histogram(text, name, &[("call_status", status.label())], run, &RUN_BUCKETS);
+    }
+}
+
+fn reloads(text: &mut Exposition, counts: &Counts) {
+    let name = "rest_client_transport_ca_reload_total";
+    text.describe(name, Counter, "Reloads of certificate authority files");
     let mut reloads: Vec<_> = counts.reloads.iter().collect();
     reloads.sort();
     for (outcome, count) in reloads {
         let (result, reason) = outcome.labels();
-        let _ = writeln!(text, "{NAME}{{reason=\"{reason}\",result=\"{result}\"}} {count}");
+        text.sample(name, &[("reason", reason), ("result", result)], count);
     }
 }
 
-fn rotation_age(text: &mut String, counts: &Counts) {
-    let name = "certificate_rotation_age";
-    head(text, name, "histogram", "Age in seconds of client certificates when they were replaced");
-    histogram(text, name, "", &counts.rotation, &ROTATION_AGE_BUCKETS);
-}
-
-fn head(text: &mut String, name: &str, kind: &str, help: &str) {
-    // Writing to a String cannot fail.
-    let _ = writeln!(text, "# HELP rest_client_exec_plugin_{name} {help}");
-    let _ = writeln!(text, "# TYPE rest_client_exec_plugin_{name} {kind}");
-}
-
-fn line(text: &mut String, name: &str, labels: &str, value: &str) {
-    let _ = writeln!(text, "rest_client_exec_plugin_{name}{labels} {value}");
-}
-
-fn histogram(text: &mut String, name: &str, label: &str, histogram: &Histogram, bounds: &[f64; BUCKETS]) {
-    let comma = if label.is_empty() { "" } else { "," };
-    let mut seen = 0;
-    for (bound, count) in bounds.iter().zip(histogram.buckets) {
-        seen += count;
-        let labels = format!("{{{label}{comma}le=\"{bound}\"}}");
-        line(text, &format!("{name}_bucket"), &labels, &seen.to_string());
-    }
-    let all = format!("{{{label}{comma}le=\"+Inf\"}}");
-    line(text, &format!("{name}_bucket"), &all, &histogram.count.to_string());
-    let labels = if label.is_empty() { String::new() } else { format!("{{{label}}}") };
-    line(text, &format!("{name}_sum"), &labels, &number(histogram.sum));
-    line(text, &format!("{name}_count"), &labels, &histogram.count.to_string());
-}
-
-fn number(value: f64) -> String {
-    if value == f64::INFINITY { "+Inf".to_owned() } else { value.to_string() }
+fn histogram(
+    text: &mut Exposition,
+    name: &str,
+    labels: Labels<'_>,
+    histogram: &Histogram,
+    bounds: &[f64; BUCKETS],
+) {
+    let buckets = bounds.iter().copied().zip(histogram.buckets);
+    text.histogram(name, labels, buckets, histogram.sum, histogram.count);
 }

@@ -6,7 +6,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use navicert_go::host_port;
 use navicert_io::coalescing::CoalescingStream;
+use navicert_types::proxy::{Proxy, ProxyError, ProxyScheme};
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
@@ -15,8 +17,8 @@ use tokio_rustls::TlsConnector;
 
 use super::connection_io::{ConnectionIo, ConnectionState, Stream, alert_in};
 use super::error::TransportError;
-use super::proxy::{self, Proxy, ProxyError, Scheme};
 use super::timer::{Timer, with_timeout};
+use super::tunnel;
 
 /// Timeouts for opening and keeping connections.
 // C182
@@ -118,21 +120,19 @@ impl Connector {
         if self.public_only && self.host.parse().is_ok_and(is_loopback_or_link_local) {
             return Err(TransportError::LocalAddress { host: self.host.clone() });
         }
-        let mut stream: Box<dyn Stream> = Box::new(self.dialer().dial(&proxy.host, proxy.port, false).await?);
-        if let (Scheme::Https, Some(config)) = (proxy.scheme, tls.proxy) {
-            let name = ServerName::try_from(proxy.host.clone()).map_err(|_| {
+        let mut stream: Box<dyn Stream> =
+            Box::new(self.dialer().dial(proxy.host(), proxy.port(), false).await?);
+        if let (ProxyScheme::Https, Some(config)) = (proxy.scheme(), tls.proxy) {
+            let name = ServerName::try_from(proxy.host().to_owned()).map_err(|_| {
                 proxy_error(proxy, ProxyError::Address("the host is neither a DNS name nor an IP address"))
             })?;
             stream = Box::new(self.handshake(stream, config, name).await?);
         }
         let (host, port) = (&self.host, self.port);
-        let negotiate = async {
-            match proxy.scheme {
-                Scheme::Socks5 => proxy::socks5(&mut stream, proxy, host, port).await,
-                _ if tls.server.is_some() => proxy::connect(&mut stream, proxy, host, port).await,
-                _ => Ok(()),
-            }
-        };
+        if proxy.scheme() != ProxyScheme::Socks5 && tls.server.is_none() {
+            return Ok(stream);
+        }
+        let negotiate = tunnel::open(&mut stream, proxy, host, port);
         let limit = self.timeouts.handshake;
         let timed_out = || Err(ProxyError::Io(io::ErrorKind::TimedOut.into()));
         let answer = with_timeout(&*self.timer, limit, negotiate).await.unwrap_or_else(timed_out);
@@ -191,14 +191,24 @@ impl Connector {
             runtime.block_on(connector.connect(name, stream))
         });
         match with_timeout(&*self.timer, limit, handshake).await {
-            Some(Ok(outcome)) => outcome.map_err(|source| match navicert_signer::tls::sign_error(&source) {
-                Some(error) => TransportError::Signer(error.clone()),
-                None => handshake_error(server_name, source),
+            Some(Ok(outcome)) => outcome.map_err(|source| {
+                signer_error(&source).unwrap_or_else(|| handshake_error(server_name, source))
             }),
             Some(Err(_)) => Err(handshake_error(server_name, io::ErrorKind::Interrupted.into())),
             None => Err(TransportError::HandshakeTimeout { name: server_name, seconds: limit.as_secs() }),
         }
     }
+}
+
+/// The error of an external signer that made a handshake fail.
+#[cfg(feature = "signer")]
+fn signer_error(source: &io::Error) -> Option<TransportError> {
+    navicert_signer::tls::sign_error(source).cloned().map(TransportError::Signer)
+}
+
+#[cfg(not(feature = "signer"))]
+fn signer_error(_: &io::Error) -> Option<TransportError> {
+    None
 }
 
 /// Opens sockets.
@@ -209,7 +219,7 @@ struct Dialer {
 
 impl Dialer {
     async fn dial(&self, host: &str, port: u16, public_only: bool) -> Result<TcpStream, TransportError> {
-        let address = || proxy::join(host, port);
+        let address = || host_port::join(host, port);
         let dial = async {
             let found = tokio::net::lookup_host((host, port)).await;
             let lookup = |source| TransportError::Lookup { host: host.to_owned(), source };

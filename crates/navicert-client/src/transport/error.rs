@@ -3,10 +3,9 @@
 use std::io;
 
 use http::uri::InvalidUri;
-use navicert_signer::SignError;
+use navicert_types::proxy::ProxyError;
 use thiserror::Error;
 
-use super::proxy::ProxyError;
 use crate::credential::CredentialError;
 
 /// Why a request failed. No variant holds a header, a token or a key.
@@ -92,8 +91,9 @@ pub enum TransportError {
         alert: String,
     },
     /// The external signer failed to sign the handshake.
+    #[cfg(feature = "signer")]
     #[error("failed to sign with the client certificate's key")]
-    Signer(#[source] SignError),
+    Signer(#[source] navicert_signer::SignError),
     /// Signing took so long that the server closed the connection, twice.
     // C842
     #[error(
@@ -137,10 +137,11 @@ impl TransportError {
             | TransportError::Path(_)
             | TransportError::Handshake { .. }
             | TransportError::Identity(_)
-            | TransportError::Signer(_)
             | TransportError::SlowSigner { .. }
             | TransportError::CertificateRejected { .. }
             | TransportError::Decompress(_) => false,
+            #[cfg(feature = "signer")]
+            TransportError::Signer(_) => false,
         }
     }
 }

@@ -21,7 +21,7 @@ impl Impersonation {
     ///
     /// # Errors
     /// A value is not valid in a header.
-    pub fn from_user(user: &AuthInfo) -> Result<Option<Self>, BuildError> {
+    pub(crate) fn from_user(user: &AuthInfo) -> Result<Option<Self>, BuildError> {
         if user.impersonate.is_empty() {
             return Ok(None);
         }

@@ -33,13 +33,13 @@ mod impersonate;
 mod pending_request;
 mod pool;
 mod preconnect;
-mod proxy;
 mod rejection;
 mod rotation;
 mod server;
 mod settings;
 mod timer;
 mod tls;
+mod tunnel;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,6 +49,8 @@ use std::time::Duration;
 use http::{HeaderValue, Request, Response};
 use http_body_util::BodyExt;
 use navicert_types::error_chain;
+use navicert_types::proxy::ProxyScheme;
+pub use navicert_types::proxy::{Proxy, ProxyEnvironment, ProxyError};
 
 pub use attach::{attach, attach_cached};
 pub use body::{Body, BodyEnd, ResponseBody};
@@ -56,10 +58,8 @@ pub use connector::Timeouts;
 pub use error::{BuildError, TransportError};
 pub use impersonate::Impersonation;
 pub use pending_request::OutgoingRequest;
-pub(crate) use proxy::host_and_port;
-pub use proxy::{Proxy, ProxyEnvironment, ProxyError};
-pub use rotation::Rotation;
-pub use settings::{ProxyChoice, TransportEnvironment, TransportSettings};
+pub(crate) use settings::TransportEnvironment;
+pub use settings::{ProxyChoice, TransportSettings};
 #[cfg(any(test, feature = "test-util"))]
 pub use timer::ManualTimer;
 pub use timer::{Timer, TokioTimer};
@@ -119,7 +119,7 @@ impl Transport {
                 "server address is plain http, sending no credentials"
             );
         }
-        let tls_to_proxy = proxy.as_ref().is_some_and(|proxy| proxy.scheme == proxy::Scheme::Https);
+        let tls_to_proxy = proxy.as_ref().is_some_and(|proxy| proxy.scheme() == ProxyScheme::Https);
         let roots = (server.is_https() || tls_to_proxy)
             .then(|| tls::Roots::new(settings.trust.clone(), &client_context))
             .transpose()?;
@@ -129,7 +129,7 @@ impl Transport {
             Arc::new(pool_settings),
             roots,
             (settings.http2, tls_to_proxy),
-            settings.rotation,
+            settings.drain_timeout,
             Arc::clone(&client_context.timer),
         );
         let (pools, timer, hint_logged) = (Arc::new(pools), client_context.timer, AtomicBool::new(false));
@@ -357,6 +357,12 @@ impl Inner {
     }
 }
 
+fn proxy_authorization(proxy: &Proxy) -> Option<HeaderValue> {
+    let mut value = HeaderValue::try_from(proxy.authorization()?.expose().as_str()).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
 fn pool_settings(
     settings: &TransportSettings,
     server: &Server,
@@ -364,7 +370,7 @@ fn pool_settings(
     clock: &Arc<dyn navicert_types::Clock>,
     timer: &Arc<dyn Timer>,
 ) -> PoolSettings {
-    let forwards = |proxy: &&Proxy| !server.is_https() && proxy.scheme != proxy::Scheme::Socks5;
+    let forwards = |proxy: &&Proxy| !server.is_https() && proxy.scheme() != ProxyScheme::Socks5;
     PoolSettings {
         scheme: server.scheme.clone(),
         // An authority consists of characters that are valid in a header.
@@ -374,7 +380,7 @@ fn pool_settings(
         forwarding: proxy
             .as_ref()
             .filter(forwards)
-            .map(|proxy| Forwarding { authorization: proxy.authorization() }),
+            .map(|proxy| Forwarding { authorization: proxy_authorization(proxy) }),
         connector: connector::Connector {
             host: server.host.clone(),
             port: server.port,

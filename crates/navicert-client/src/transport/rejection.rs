@@ -26,6 +26,7 @@ pub(super) fn rejection_in(
             (is_refreshed && credential.identity.is_some()).then_some(Rejection::TlsAlert)
         }
         // The certificate's key is gone: there may be another pair now (C821).
+        #[cfg(feature = "signer")]
         Err(TransportError::Signer(error)) if error.is_key_gone() => Some(Rejection::TlsAlert),
         _ => None,
     }

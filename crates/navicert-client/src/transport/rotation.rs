@@ -14,26 +14,6 @@ use super::timer::Timer;
 use super::tls::{RootVersion, Roots, only_http1};
 use crate::credential::{ClientIdentity, Credential, Generation};
 
-/// What happens to connections in use when the client certificate is replaced. Idle ones are closed at once either way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rotation {
-    /// Requests in flight may finish; those still open after `max` fail with a retriable error.
-    // C463
-    Drain {
-        /// How long they may take.
-        max: Duration,
-    },
-    /// Connections are closed at once, as client-go does.
-    // C452
-    CloseNow,
-}
-
-impl Default for Rotation {
-    fn default() -> Self {
-        Rotation::Drain { max: Duration::from_secs(10 * 60) }
-    }
-}
-
 /// The pools of one transport: the current one, and those that drain.
 #[derive(Debug)]
 pub(super) struct Pools {
@@ -45,7 +25,7 @@ pub(super) struct Pools {
     http2: bool,
     /// Whether the proxy is an https proxy.
     tls_to_proxy: bool,
-    rotation: Rotation,
+    drain_timeout: Duration,
     timer: Arc<dyn Timer>,
 }
 
@@ -64,11 +44,11 @@ impl Pools {
         settings: Arc<PoolSettings>,
         roots: Option<Roots>,
         (http2, tls_to_proxy): (bool, bool),
-        rotation: Rotation,
+        drain_timeout: Duration,
         timer: Arc<dyn Timer>,
     ) -> Self {
         let (current, changing) = (ArcSwapOption::empty(), Mutex::default());
-        Pools { current, change_lock: changing, settings, roots, http2, tls_to_proxy, rotation, timer }
+        Pools { current, change_lock: changing, settings, roots, http2, tls_to_proxy, drain_timeout, timer }
     }
 
     /// The pool of the most recent credential.
@@ -150,17 +130,18 @@ impl Pools {
     // C181
     fn retire(&self, pool: &Arc<Pool>, only_roots: bool) {
         pool.retire();
-        match self.rotation {
-            _ if only_roots => {}
-            Rotation::CloseNow => pool.close(),
-            Rotation::Drain { max } => {
-                let (late, pool) = (self.timer.sleep(max), Arc::clone(pool));
-                tokio::spawn(async move {
-                    late.await;
-                    pool.close();
-                });
-            }
+        if only_roots {
+            return;
         }
+        if self.drain_timeout.is_zero() {
+            pool.close();
+            return;
+        }
+        let (late, pool) = (self.timer.sleep(self.drain_timeout), Arc::clone(pool));
+        tokio::spawn(async move {
+            late.await;
+            pool.close();
+        });
     }
 
     fn open_pool(
@@ -180,7 +161,9 @@ impl Pools {
         let tls = (self.settings.scheme == http::uri::Scheme::HTTPS).then(|| PoolTls {
             default: Arc::new(any),
             http1: Arc::new(http1),
-            handshake_permit: identity.and_then(ClientIdentity::signer).map(|_| Arc::new(Semaphore::new(1))),
+            handshake_permit: identity
+                .is_some_and(ClientIdentity::is_external)
+                .then(|| Arc::new(Semaphore::new(1))),
         });
         Ok(Pool::new(Arc::clone(&self.settings), tls, proxy_tls))
     }

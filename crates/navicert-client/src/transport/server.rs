@@ -1,11 +1,11 @@
 //! The API server's address, parsed once: where to connect, the TLS server name and the path prefix.
 
 use http::uri::{Authority, PathAndQuery, Scheme};
+use navicert_go::host_port;
 use navicert_go::url::Url;
 use rustls_pki_types::ServerName;
 
 use super::error::{BuildError, TransportError};
-use super::proxy::{host_and_port, join};
 
 /// An API server's address.
 #[derive(Clone, Debug)]
@@ -40,7 +40,7 @@ impl Server {
             "http" => (Scheme::HTTP, 80),
             _ => return Err(invalid("the scheme is neither https nor http")),
         };
-        let (host, port) = host_and_port(address.host).ok_or_else(|| invalid("missing host"))?;
+        let (host, port) = host_port::split(address.host).ok_or_else(|| invalid("missing host"))?;
         let name = if tls_server_name.is_empty() { host } else { tls_server_name };
         Ok(Server {
             authority: Authority::try_from(address.host)?,
@@ -77,7 +77,7 @@ impl Server {
 
     /// Scheme, host and port.
     pub(super) fn origin(&self) -> String {
-        format!("{}://{}", self.scheme, join(&self.host, self.port))
+        format!("{}://{}", self.scheme, host_port::join(&self.host, self.port))
     }
 }
 

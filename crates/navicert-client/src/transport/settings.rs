@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use http::HeaderValue;
+use navicert_types::proxy::{Proxy, ProxyEnvironment};
 
 use super::connector::Timeouts;
 use super::error::BuildError;
 use super::impersonate::Impersonation;
-use super::proxy::{Proxy, ProxyEnvironment};
-use super::rotation::Rotation;
 use super::server::Server;
 use super::tls::Trust;
 
@@ -27,8 +26,10 @@ pub struct TransportSettings {
     pub compression: bool,
     /// Impersonation headers to send.
     pub impersonation: Option<Impersonation>,
-    /// What happens to connections in use when the client certificate is replaced.
-    pub rotation: Rotation,
+    /// How long requests in flight may take to finish when the client certificate is replaced; then they fail with a
+    /// retriable error. Zero closes their connections at once, as client-go does.
+    // C463, C452
+    pub drain_timeout: Duration,
     /// Whether a request rejected with 401 is retried once with a new credential. If not, the 401 is returned, as
     /// client-go does.
     // C432, C430
@@ -57,6 +58,7 @@ pub struct TransportSettings {
 
 /// How the proxy is chosen.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum ProxyChoice {
     /// No proxy.
     None,
@@ -70,7 +72,7 @@ pub enum ProxyChoice {
 /// The environment variables that a transport uses, as values.
 // C148, C149
 #[derive(Clone, Debug)]
-pub struct TransportEnvironment {
+pub(crate) struct TransportEnvironment {
     /// The proxy variables.
     pub proxies: ProxyEnvironment,
     /// Whether `DISABLE_HTTP2` is set and not empty.
@@ -89,7 +91,7 @@ impl Default for TransportEnvironment {
 
 impl TransportEnvironment {
     /// Reads every variable with `lookup`. An invalid number counts as unset.
-    pub fn read(lookup: impl Fn(&str) -> Option<String>) -> Self {
+    pub(crate) fn read(lookup: impl Fn(&str) -> Option<String>) -> Self {
         let seconds = |name: &str, default: u64| {
             let given = lookup(name).and_then(|text| text.parse().ok());
             Duration::from_secs(given.unwrap_or(default))
@@ -113,7 +115,7 @@ impl TransportSettings {
             proxy: ProxyChoice::None,
             compression: true,
             impersonation: None,
-            rotation: Rotation::default(),
+            drain_timeout: Duration::from_secs(10 * 60),
             retry_unauthorized: true,
             http2: true,
             http2_streams: 100,
@@ -130,7 +132,7 @@ impl TransportSettings {
     ///
     /// # Errors
     /// The server address or the environment's proxy address is invalid.
-    pub fn proxy_in_use(&self) -> Result<Option<Proxy>, BuildError> {
+    pub(crate) fn proxy_in_use(&self) -> Result<Option<Proxy>, BuildError> {
         self.proxy_to(&Server::parse(&self.server, &self.tls_server_name)?)
     }
 

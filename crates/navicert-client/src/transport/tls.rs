@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use navicert_signer::tls::ClientCertificate;
 use navicert_tls::{AnyCertificate, ServerVerifier, TrustedRoots};
 use navicert_types::Clock;
 use rustls::client::{ClientConfig, Resumption};
@@ -28,6 +27,7 @@ const CA_RELOAD_INTERVAL: Duration = Duration::from_secs(5 * 60);
 
 /// Which certificate authorities are trusted.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub enum Trust {
     /// The system root certificates.
     #[default]
@@ -146,10 +146,7 @@ impl Roots {
     ) -> Result<ClientConfig, rustls::Error> {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let time = Arc::new(ClockTimeProvider(Arc::clone(&self.clock)));
-        let signer = identity.and_then(ClientIdentity::signer);
-        // A token without RSA-PSS cannot sign for TLS 1.3 (C833).
-        let tls12_only =
-            signer.is_some_and(|signer| !signer.schemes().iter().any(|scheme| scheme.is_in_tls13()));
+        let tls12_only = identity.is_some_and(|identity| !identity.supports_tls13());
         let versions = if tls12_only { &[&rustls::version::TLS12][..] } else { rustls::DEFAULT_VERSIONS };
         let builder = ClientConfig::builder_with_details(Arc::clone(&provider), time)
             .with_protocol_versions(versions)?;
@@ -163,18 +160,18 @@ impl Roots {
             }
         };
         let key = identity.and_then(|identity| Some((identity, identity.expose_key()?)));
-        let mut config = match (key, signer) {
+        let resolver = identity.and_then(ClientIdentity::external_resolver);
+        let is_external = resolver.is_some();
+        let mut config = match (key, resolver) {
             (Some((identity, key)), _) => {
                 builder.with_client_auth_cert(identity.chain().to_vec(), key.clone_key())?
             }
-            (None, Some(signer)) => {
-                builder.with_client_cert_resolver(Arc::new(ClientCertificate::new(Arc::clone(signer))))
-            }
+            (None, Some(resolver)) => builder.with_client_cert_resolver(resolver),
             (None, None) => builder.with_no_client_auth(),
         };
         // With an external signer, every connection proves possession of the key (C844).
         config.resumption =
-            if signer.is_some() { Resumption::disabled() } else { Resumption::in_memory_sessions(32) };
+            if is_external { Resumption::disabled() } else { Resumption::in_memory_sessions(32) };
         config.alpn_protocols = if http2 { vec![b"h2".to_vec(), b"http/1.1".to_vec()] } else { only_http1() };
         Ok(config)
     }

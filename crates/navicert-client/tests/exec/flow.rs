@@ -9,7 +9,7 @@ use navicert_client::exec::interactive::FixedTerminal;
 use navicert_client::exec::{Authenticator, AuthenticatorRegistry, ExecSettings};
 use navicert_client::{ClientContext, Config};
 use navicert_plugin::{Environment, Script, ScriptedRunner};
-use navicert_testkit::vectors::{self, Vector};
+use navicert_testkit::k8s::vectors::{self, Vector};
 use navicert_types::clock::ManualClock;
 use navicert_types::{Clock, Timestamp};
 use serde_json::Value;

@@ -13,7 +13,9 @@ mod terminals;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const PLUGIN: &str = env!("CARGO_BIN_EXE_navicert-fake-exec-plugin");
+use navicert_testkit::Kubeconfig;
+use navicert_testkit::cli::FAKE_PLUGIN;
+use serde_json::{Value, json};
 
 /// A temporary directory with a kubeconfig that uses the fake plugin.
 struct TestDirectory(tempfile::TempDir);
@@ -21,45 +23,16 @@ struct TestDirectory(tempfile::TempDir);
 impl TestDirectory {
     fn new(mode: &str, variables: &[(&str, &str)]) -> Self {
         let test_dir = TestDirectory(tempfile::tempdir().unwrap());
-        let variables: Vec<_> =
-            variables.iter().map(|(name, value)| serde_json::json!({"name": name, "value": value})).collect();
-        test_dir.write(&[(mode, variables)]);
+        kubeconfig().user(plugin_user(mode, variables)).write(test_dir.config());
         test_dir
     }
 
     /// Two users with one plugin each.
     fn with_two_users(mode: &str, variables: &[(&str, &str)]) -> Self {
         let test_dir = TestDirectory(tempfile::tempdir().unwrap());
-        let user = |name: &str| {
-            let all = variables.iter().copied().chain([("WHO", name)]);
-            all.map(|(name, value)| serde_json::json!({"name": name, "value": value})).collect()
-        };
-        test_dir.write(&[(mode, user("ann")), (mode, user("bob"))]);
+        let user = |name| plugin_user(mode, &[variables, &[("WHO", name)]].concat());
+        kubeconfig().user(user("ann")).also("bob", user("bob")).write(test_dir.config());
         test_dir
-    }
-
-    fn write(&self, users: &[(&str, Vec<serde_json::Value>)]) {
-        let name = |index: usize| format!("user-{index}");
-        let contexts: Vec<_> = (0..users.len())
-            .map(|index| serde_json::json!({"name": name(index), "context": {"cluster": "c", "user": name(index)}}))
-            .collect();
-        let users: Vec<_> = users
-            .iter()
-            .enumerate()
-            .map(|(index, (mode, variables))| {
-                serde_json::json!({"name": name(index), "user": {"exec": {
-                    "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": mode,
-                    "command": PLUGIN, "env": variables,
-                }}})
-            })
-            .collect();
-        let config = serde_json::json!({
-            "current-context": name(0),
-            "contexts": contexts,
-            "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:6443"}}],
-            "users": users,
-        });
-        fs::write(self.config(), config.to_string()).unwrap();
     }
 
     fn path(&self) -> &Path {
@@ -69,6 +42,20 @@ impl TestDirectory {
     fn config(&self) -> PathBuf {
         self.path().join("config")
     }
+}
+
+fn kubeconfig() -> Kubeconfig {
+    Kubeconfig::new("https://127.0.0.1:6443")
+}
+
+/// A user with the fake plugin, which gets these variables.
+fn plugin_user(mode: &str, variables: &[(&str, &str)]) -> Value {
+    let variables: Vec<_> =
+        variables.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
+    json!({"exec": {
+        "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": mode,
+        "command": FAKE_PLUGIN, "env": variables,
+    }})
 }
 
 fn output(status: &str) -> String {

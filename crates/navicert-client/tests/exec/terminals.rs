@@ -4,13 +4,20 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
-use std::process::{Output, Stdio};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
+use navicert_client::credential::{RequestOrigin, block_on};
+use navicert_client::exec::ExecSettings;
+use navicert_client::exec::interactive::StdinUse;
+use navicert_client::{Client, Config};
+use navicert_testkit::cli::program::{CHILD_INPUT_VARIABLE, child_input};
+use navicert_types::error_chain;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-use super::{TestDirectory, fs, output};
+use serde_json::{Value, json};
 
-const CLIENT: &str = env!("CARGO_BIN_EXE_navicert-fake-client");
+use super::{TestDirectory, fs, output};
 
 /// Both ends of a pseudo-terminal.
 fn terminal() -> (OwnedFd, File) {
@@ -22,14 +29,73 @@ fn terminal() -> (OwnedFd, File) {
     (ours, other)
 }
 
-#[expect(clippy::disallowed_methods, reason = "this test needs a process with a terminal")]
-fn run(test_dir: &TestDirectory, stdin: Stdio, stdin_used_by: Option<&str>) -> Output {
-    let mut client = std::process::Command::new(CLIENT);
-    client.arg(test_dir.config()).args(stdin_used_by).stdin(stdin).stderr(Stdio::piped()).output().unwrap()
+/// What a client left: a line per credential, and its standard error.
+struct Ran {
+    credentials: String,
+    stderr: Vec<u8>,
 }
 
-fn stdout_text(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+fn run(test_dir: &TestDirectory, stdin: Stdio, stdin_used_by: Option<&str>) -> Ran {
+    let mut client = client(test_dir, stdin_used_by);
+    let output = client.stdin(stdin).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    Ran { credentials: credentials(test_dir), stderr: output.stderr }
+}
+
+/// This test executable, which fetches the credentials of all contexts concurrently.
+#[expect(clippy::disallowed_methods, reason = "this test needs a process with a terminal")]
+fn client(test_dir: &TestDirectory, stdin_used_by: Option<&str>) -> Command {
+    let input = json!({
+        "kubeconfig": test_dir.config(), "stdinUsedBy": stdin_used_by, "result": test_dir.path().join("result"),
+    });
+    let mut client = Command::new(std::env::current_exe().unwrap());
+    client
+        .args(["terminals::client_process", "--exact", "--nocapture"])
+        .env(CHILD_INPUT_VARIABLE, input.to_string());
+    client
+}
+
+fn credentials(test_dir: &TestDirectory) -> String {
+    fs::read_to_string(test_dir.path().join("result")).unwrap()
+}
+
+/// The client's process in the tests below: its standard output is the test runner's, so the result goes into a file.
+#[test]
+fn client_process() {
+    let Some(input) = child_input() else { return };
+    let input: Value = serde_json::from_str(&input).unwrap();
+    let path = |name: &str| PathBuf::from(input[name].as_str().unwrap());
+    let mut settings = ExecSettings::default();
+    if let Some(user) = input["stdinUsedBy"].as_str() {
+        settings.stdin = StdinUse::Taken(user.to_owned());
+    }
+    let options = Config::options().kubeconfig(path("kubeconfig"));
+    let merged = options.load().unwrap();
+    let threads: Vec<_> = merged
+        .config
+        .contexts
+        .iter()
+        .map(|entry| {
+            let config = options.clone().context(&entry.name).resolve_in(&merged);
+            let settings = settings.clone();
+            std::thread::spawn(move || credential(config.map_err(|errors| error_chain(&errors))?, settings))
+        })
+        .collect();
+    let credentials: Result<Vec<String>, String> =
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+    let text = match credentials {
+        Ok(credentials) => credentials.join("\n"),
+        Err(error) => format!("error: {error}"),
+    };
+    fs::write(path("result"), text).unwrap();
+}
+
+fn credential(config: Config, settings: ExecSettings) -> Result<String, String> {
+    let source = Client::builder(config).exec_settings(settings).credential_source();
+    let credential = block_on(source.get(RequestOrigin::Foreground)).map_err(|error| error_chain(&error))?;
+    let header =
+        credential.authorization.as_ref().map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+    Ok(header.unwrap_or_default())
 }
 
 // C220, C221, C222, T12, T26
@@ -56,7 +122,7 @@ fn plugin_has_the_terminal_exactly_when_interactive_is_true() {
             TestDirectory::new(mode, &[("FAKE_DUMP", dump.to_str().unwrap()), ("FAKE_STDOUT", &status)]);
         let (_ours, other) = terminal();
         let stdin = if has_terminal { Stdio::from(other) } else { Stdio::piped() };
-        let result = stdout_text(&run(&test_dir, stdin, used_by));
+        let result = run(&test_dir, stdin, used_by).credentials;
         match expected {
             Ok((kind, interactive)) => {
                 assert_eq!(result, "Bearer t", "{mode} {has_terminal} {used_by:?}");
@@ -75,7 +141,6 @@ fn plugin_has_the_terminal_exactly_when_interactive_is_true() {
 
 // C224, C226: standard output and error may be terminals; only standard input decides.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "this test needs a process with a terminal")]
 fn terminal_on_another_stream_than_standard_input_is_ignored() {
     let scratch = tempfile::tempdir().unwrap();
     let dump = scratch.path().join("dump");
@@ -83,10 +148,10 @@ fn terminal_on_another_stream_than_standard_input_is_ignored() {
     let test_dir =
         TestDirectory::new("IfAvailable", &[("FAKE_DUMP", dump.to_str().unwrap()), ("FAKE_STDOUT", &status)]);
     let (_ours, other) = terminal();
-    let mut client = std::process::Command::new(CLIENT);
-    let client = client.arg(test_dir.config()).stdin(Stdio::piped());
-    let client = client.stdout(other.try_clone().unwrap()).stderr(other);
+    let mut client = client(&test_dir, None);
+    client.stdin(Stdio::piped()).stdout(other.try_clone().unwrap()).stderr(other);
     assert!(client.status().unwrap().success());
+    assert_eq!(credentials(&test_dir), "Bearer t");
     let given = fs::read_to_string(&dump).unwrap();
     let (stdin, exec_info) = given.split_once('\n').unwrap();
     assert_eq!(stdin, "null");
@@ -100,9 +165,9 @@ fn plugin_reads_user_input() {
     let (ours, other) = terminal();
     let mut ours = File::from(ours);
     ours.write_all(b"typed-by-hand\n").unwrap();
-    let output = run(&test_dir, Stdio::from(other), None);
-    assert_eq!(stdout_text(&output), "Bearer typed-by-hand");
-    assert_eq!(output.stderr, b"token: ", "the prompt is on the client's standard error");
+    let ran = run(&test_dir, Stdio::from(other), None);
+    assert_eq!(ran.credentials, "Bearer typed-by-hand");
+    assert_eq!(ran.stderr, b"token: ", "the prompt is on the client's standard error");
     let mut echo = [0; 13];
     ours.read_exact(&mut echo).unwrap();
     assert_eq!(&echo, b"typed-by-hand");
@@ -120,12 +185,12 @@ fn interactive_plugins_run_one_after_the_other() {
     let (ours, other) = terminal();
     let mut ours = File::from(ours);
     ours.write_all(b"typed-first\ntyped-second\n").unwrap();
-    let output = run(&test_dir, Stdio::from(other), None);
-    let mut given: Vec<String> = stdout_text(&output).lines().map(ToOwned::to_owned).collect();
+    let ran = run(&test_dir, Stdio::from(other), None);
+    let mut given: Vec<&str> = ran.credentials.lines().collect();
     given.sort();
     assert_eq!(given, ["Bearer typed-first", "Bearer typed-second"]);
     assert_eq!(fs::read_to_string(&turns).unwrap(), "begin\nend\nbegin\nend\n");
-    assert_eq!(output.stderr, b"token: token: ");
+    assert_eq!(ran.stderr, b"token: token: ");
 }
 
 // Control for the test above: non-interactive plugins run concurrently.
@@ -146,8 +211,8 @@ fn non_interactive_plugins_run_concurrently() {
         waiting.iter_mut().for_each(|plugin| plugin.read_exact(&mut [0]).unwrap());
     });
     let (_ours, other) = terminal();
-    let output = run(&test_dir, Stdio::from(other), None);
+    let ran = run(&test_dir, Stdio::from(other), None);
     both.join().unwrap();
-    assert_eq!(stdout_text(&output), "Bearer t\nBearer t");
+    assert_eq!(ran.credentials, "Bearer t\nBearer t");
     assert!(fs::read_to_string(&turns).unwrap().starts_with("begin\nbegin\n"));
 }

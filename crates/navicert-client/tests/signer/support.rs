@@ -12,7 +12,7 @@ use navicert_client::{Client, ConfigErrors, ConfigOptions};
 use navicert_plugin::{AllowlistEntry, Command, Completed, Exit, Permitted, Policy, RunError, Runner};
 use navicert_signer::remote::{KeyStore, handle_request, handle_v1alpha1_request};
 use navicert_signer::{SignError, SigningIdentity, SoftwareKey};
-use navicert_testkit::{ApiServer, Ca, Cut, KeyKind, wait};
+use navicert_testkit::{ApiServer, Ca, Cut, KeyKind, Kubeconfig, wait};
 use navicert_types::clock::ManualClock;
 use navicert_types::external_signer::{CONFIG_VARIABLE, SignerConfiguration, v1, v1alpha1};
 use navicert_types::{Clock, Secret};
@@ -253,15 +253,7 @@ impl Setup {
     ) -> Result<Transport, ConfigErrors> {
         let dir = tempfile::tempdir().unwrap();
         user["auth-provider"] = json!({"name": "externalSigner", "config": config});
-        let text = json!({
-            "current-context": "x",
-            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-            "clusters": [{"name": "c", "cluster": {"server": api.url(), "certificate-authority": "ca.crt"}}],
-            "users": [{"name": "u", "user": user}],
-        });
-        std::fs::write(dir.path().join("ca.crt"), ca.pem()).unwrap();
-        let path = dir.path().join("config");
-        std::fs::write(&path, text.to_string()).unwrap();
+        let path = Kubeconfig::new(api.url()).ca(ca).user(user).write(dir.path().join("config"));
         let options = ConfigOptions::new(client_context.environment.clone(), dir.path())
             .kubeconfig(&path)
             .clock(Arc::clone(&client_context.clock))

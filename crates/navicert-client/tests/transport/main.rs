@@ -15,12 +15,12 @@ use navicert_client::ClientContext;
 use navicert_client::exec::{self, AuthenticatorRegistry};
 use navicert_client::transport::{Body, Transport};
 use navicert_client::{Client, ConfigOptions};
-use navicert_testkit::{ApiServer, Ca, wait};
+use navicert_testkit::cli::FAKE_PLUGIN;
+use navicert_testkit::k8s::kubeconfig::exec_user;
+use navicert_testkit::{ApiServer, Ca, Kubeconfig, wait};
 use navicert_types::Clock;
 use navicert_types::clock::ManualClock;
 use serde_json::{Value, json};
-
-const PLUGIN: &str = env!("CARGO_BIN_EXE_navicert-fake-exec-plugin");
 
 /// A directory with a kubeconfig for a server, and a plugin that returns token-1, token-2 and so on.
 struct Setup {
@@ -50,24 +50,14 @@ impl Setup {
                 "status": {"token": "token-{n}"},
             });
             let runs = dir.path().join("runs");
-            user["exec"] = json!({
-                "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never", "command": PLUGIN,
-                "env": [
-                    {"name": "FAKE_RUNS", "value": runs},
-                    {"name": "FAKE_STDOUT", "value": stdout.to_string()},
-                    {"name": "FAKE_EXIT", "value": exit},
-                ],
-            });
+            user["exec"] = exec_user(FAKE_PLUGIN)["exec"].take();
+            user["exec"]["env"] = json!([
+                {"name": "FAKE_RUNS", "value": runs},
+                {"name": "FAKE_STDOUT", "value": stdout.to_string()},
+                {"name": "FAKE_EXIT", "value": exit},
+            ]);
         }
-        fs::write(dir.path().join("ca.crt"), ca.pem()).unwrap();
-        let config = json!({
-            "current-context": "x",
-            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-            "clusters": [{"name": "c", "cluster": {"server": api.url(), "certificate-authority": "ca.crt"}}],
-            "users": [{"name": "u", "user": user}],
-        });
-        let path = dir.path().join("config");
-        fs::write(&path, config.to_string()).unwrap();
+        let path = Kubeconfig::new(api.url()).ca(ca).user(user).write(dir.path().join("config"));
         let clock = Arc::new(ManualClock::at(1_800_000_000));
         let client_context = ClientContext {
             clock: Arc::clone(&clock) as Arc<dyn Clock>,

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use navicert_types::image_credential::WireVersion;
-use navicert_types::image_provider_config::{CredentialProvider, TokenAttributes};
+use navicert_types::image_provider_config::{CacheType, CredentialProvider, TokenAttributes};
 
 use super::{
     ConfigProblem, ConfigStage, FieldErrorType, ProviderConfig, ProviderSource, Step, TokenCacheType,
@@ -190,11 +190,11 @@ impl Checks<'_> {
         seen
     }
 
-    fn cache_type(&mut self, text: &str) -> Option<TokenCacheType> {
-        match text {
-            "Token" => Some(TokenCacheType::Token),
-            "ServiceAccount" => Some(TokenCacheType::ServiceAccount),
-            "" => {
+    fn cache_type(&mut self, cache_type: &CacheType) -> Option<TokenCacheType> {
+        match cache_type {
+            CacheType::Token => Some(TokenCacheType::Token),
+            CacheType::ServiceAccount => Some(TokenCacheType::ServiceAccount),
+            CacheType::Unset => {
                 self.report_token(
                     "cacheType",
                     FieldErrorType::Required,

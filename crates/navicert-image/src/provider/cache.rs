@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use navicert_plugin::{CacheHit, ExpiringCache};
+use navicert_types::backoff::random_fraction;
 use navicert_types::time::Duration as SignedDuration;
 use navicert_types::{Clock, Timestamp};
 
 use super::ProviderSettings;
 use crate::cache_key::{CacheKey, CacheKeyType, KeyTooLong, ServiceAccountKey};
-use crate::jitter;
 use crate::keyring::Keyring;
 use crate::profile::Profile;
 use crate::response::Response;
@@ -74,7 +74,7 @@ impl CacheEntry {
             Profile::Hardened | Profile::Kube => lifetime,
         };
         let lifetime = (!lifetime.is_zero()).then_some(lifetime);
-        let fraction = REFRESH_FRACTION * (1.0 - REFRESH_JITTER * jitter::random_fraction());
+        let fraction = REFRESH_FRACTION * (1.0 - REFRESH_JITTER * random_fraction());
         let until = |lifetime| settings.clock.now().saturating_add(lifetime).unwrap_or(Timestamp::MAX);
         CacheEntry {
             keyring: Keyring::new(response.auth, settings.profile),

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
-use navicert_testkit::image_registry::User;
+use navicert_testkit::services::image_registry::User;
 use navicert_testkit::{ImageRegistry, Program};
 use tempfile::TempDir;
 

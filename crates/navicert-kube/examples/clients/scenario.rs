@@ -1,11 +1,10 @@
 //! The scenarios. Every cell of the table is computed from what the server and the plugin recorded.
 
 use std::collections::HashSet;
-use std::fs;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use navicert_testkit::{Answer, ApiServer, Ca, FakeExecPlugin};
+use navicert_testkit::{Answer, ApiServer, Ca, FakeExecPlugin, Kubeconfig};
 use navicert_types::{Clock, SystemClock};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
@@ -98,20 +97,11 @@ impl Scenario {
             self.status(run, &issuer)
         });
         let dir = tempfile::tempdir()?;
-        fs::write(dir.path().join("ca.crt"), ca.pem())?;
-        let config = json!({
-            "apiVersion": "v1", "kind": "Config", "current-context": "x",
-            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-            "clusters": [{"name": "c", "cluster": {
-                "server": api.url(), "certificate-authority": dir.path().join("ca.crt"),
-            }}],
-            "users": [{"name": "u", "user": {"exec": {
-                "apiVersion": "client.authentication.k8s.io/v1beta1", "interactiveMode": "Never",
-                "command": plugin.write_plugin(dir.path()), "args": [], "env": [], "provideClusterInfo": false,
-            }}}],
-        });
-        let path = dir.path().join("config");
-        fs::write(&path, config.to_string())?;
+        let user = json!({"exec": {
+            "apiVersion": "client.authentication.k8s.io/v1beta1", "interactiveMode": "Never",
+            "command": plugin.write_plugin(dir.path()), "args": [], "env": [], "provideClusterInfo": false,
+        }});
+        let path = Kubeconfig::new(api.url()).ca(&ca).user(user).write(dir.path().join("config"));
         let mut session = client.start(&path).await?;
         if self == Scenario::Concurrency {
             session.send(CONCURRENT_REQUESTS).await?;

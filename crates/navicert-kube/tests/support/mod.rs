@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use navicert_client::ConfigOptions;
+pub(crate) use navicert_testkit::k8s::kubeconfig::exec_user as exec;
 use navicert_testkit::{ApiServer, Ca};
 use serde_json::{Value, json};
 
@@ -19,13 +20,6 @@ pub(crate) fn kubeconfig(dir: &Path, api: &ApiServer, ca: &Ca, users: &[(&str, V
     let path = dir.join("config");
     fs::write(&path, config.to_string()).unwrap();
     path
-}
-
-/// The user entry of an exec plugin that never prompts.
-pub(crate) fn exec(command: &Path) -> Value {
-    json!({"exec": {
-        "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never", "command": command,
-    }})
 }
 
 /// Options of this kubeconfig, with an environment that only names the programs' directories.

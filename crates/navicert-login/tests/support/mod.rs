@@ -13,7 +13,7 @@ use navicert_plugin::Environment;
 use navicert_types::{Clock, SystemClock, Timestamp};
 
 use navicert_testkit::LoginProvider;
-use navicert_testkit::login_provider::CLIENT;
+use navicert_testkit::services::login_provider::CLIENT;
 
 /// The system's clock plus offsets.
 #[derive(Debug, Default)]

@@ -10,14 +10,13 @@ use std::time::Duration;
 use navicert_plugin::{
     Command, Completed, Environment, Permitted, Policy, ProcessRunner, RunError, Runner, Waiter, start,
 };
+pub(crate) use navicert_testkit::cli::FAKE_PLUGIN;
 use navicert_types::clock::{Clock, ManualClock, SystemClock};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use tempfile::TempDir;
 
 /// Timeout of events that must happen: long enough for a busy machine.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
-
-pub(crate) const FAKE_PLUGIN: &str = env!("CARGO_BIN_EXE_navicert-fake-plugin");
 
 /// A command that runs these steps in the fake plugin, with limits suitable for tests.
 pub(crate) fn plugin<S: Into<OsString>>(steps: impl IntoIterator<Item = S>) -> Command {

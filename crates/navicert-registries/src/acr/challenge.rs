@@ -5,7 +5,7 @@ use thiserror::Error;
 
 /// A registry's `Bearer` challenge.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Challenge {
+pub(crate) struct Challenge {
     /// The URL of the token server.
     pub realm: String,
     /// The service the token is for.
@@ -14,7 +14,7 @@ pub struct Challenge {
 
 /// Why there is no usable challenge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum ChallengeError {
+pub(crate) enum ChallengeError {
     /// No `Bearer` challenge.
     #[error("missing `Bearer` challenge")]
     NoBearer,
@@ -34,7 +34,7 @@ impl Challenge {
     ///
     /// # Errors
     /// [`ChallengeError`].
-    pub fn from_headers<'a>(headers: impl Iterator<Item = &'a str>) -> Result<Self, ChallengeError> {
+    pub(crate) fn from_headers<'a>(headers: impl Iterator<Item = &'a str>) -> Result<Self, ChallengeError> {
         let mut found = None;
         for header in headers {
             for (scheme, parameters) in challenges(header).ok_or(ChallengeError::Malformed)? {

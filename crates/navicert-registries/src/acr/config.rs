@@ -17,7 +17,7 @@ const METADATA: &str = "the custom cloud's metadata endpoint";
 
 /// The fields of the cloud configuration that the provider uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CloudConfig {
+pub(crate) struct CloudConfig {
     /// Cloud name; `None` for the public cloud.
     pub cloud: Option<String>,
     /// The tenant.
@@ -58,7 +58,7 @@ impl CloudConfig {
     ///
     /// # Errors
     /// If it cannot be read or is invalid.
-    pub fn load(context: &ProviderContext, path: &Path) -> Result<Self, RegistryError> {
+    pub(crate) fn load(context: &ProviderContext, path: &Path) -> Result<Self, RegistryError> {
         let text = context.read_file(path)?;
         let invalid = |error: Diagnostics| RegistryError::File {
             path: path.to_owned(),
@@ -73,7 +73,7 @@ impl CloudConfig {
     }
 
     /// Reads the environment variables of Azure's own tools; without any, uses the machine's managed identity.
-    pub fn from_environment(context: &ProviderContext) -> Self {
+    pub(crate) fn from_environment(context: &ProviderContext) -> Self {
         let variable = |name| context.variable(name).map(str::to_owned);
         let client_secret = variable("AZURE_CLIENT_SECRET").map(Secret::new);
         let federated_token_file = variable("AZURE_FEDERATED_TOKEN_FILE");
@@ -95,7 +95,7 @@ impl CloudConfig {
 
 /// An Azure cloud: its login endpoint and its registry suffixes.
 #[derive(Clone, Debug)]
-pub struct AzureCloud {
+pub(crate) struct AzureCloud {
     /// Login endpoint.
     pub authority: HttpUrl,
     /// Domain suffixes of registries.
@@ -107,7 +107,7 @@ impl AzureCloud {
     ///
     /// # Errors
     /// If the cloud is unknown, or its metadata is missing or invalid.
-    pub fn resolve(context: &ProviderContext, config: &CloudConfig) -> Result<Self, RegistryError> {
+    pub(crate) fn resolve(context: &ProviderContext, config: &CloudConfig) -> Result<Self, RegistryError> {
         let mut authority = known_authority(config.cloud.as_deref())?.map(str::to_owned);
         let mut suffixes = RegistrySuffixes::default();
         let metadata = [custom_cloud(context, config)?, environment_file(context)?];

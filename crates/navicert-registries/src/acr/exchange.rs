@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use navicert_go::base64::RAW_URL;
 use navicert_types::{Secret, Timestamp};
 use serde::Deserialize;
 
@@ -75,7 +75,7 @@ pub(super) fn refresh_token(
 
 /// Form of the exchange request.
 // I275
-pub fn exchange_form(service: &str, tenant: &str, access_token: &Secret<String>) -> Form {
+pub(crate) fn exchange_form(service: &str, tenant: &str, access_token: &Secret<String>) -> Form {
     Form::new()
         .field("access_token", access_token.expose())
         .field("grant_type", "access_token_refresh_token")
@@ -146,7 +146,7 @@ fn jwt_expiry(token: &str) -> Option<Timestamp> {
     struct Claims {
         exp: i64,
     }
-    let payload = URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
+    let payload = RAW_URL.decode(token.split('.').nth(1)?).ok()?;
     let claims: Claims = serde_json::from_slice(&payload).ok()?;
     Timestamp::from_second(claims.exp).ok()
 }
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn reads_jwt_expiry_if_present() {
-        let token = |payload: &str| format!("x.{}.y", URL_SAFE_NO_PAD.encode(payload));
+        let token = |payload: &str| format!("x.{}.y", RAW_URL.encode(payload));
         assert_eq!(
             jwt_expiry(&token(r#"{"exp":1700000000}"#)).map(Timestamp::as_second),
             Some(1_700_000_000)

@@ -28,7 +28,7 @@ const DEFAULT_CA_FILE: &str = "/etc/kubernetes/certs/ca.crt";
 
 /// AKS identity bindings: tokens are requested through the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IdentityBindings {
+pub(crate) struct IdentityBindings {
     /// Server name (SNI) of the endpoint.
     pub server_name: String,
     /// IP address of the API server.
@@ -43,7 +43,7 @@ pub struct IdentityBindings {
 
 impl IdentityBindings {
     /// Bindings with the default certificate authority.
-    pub fn new(server_name: String, address: IpAddr) -> Self {
+    pub(crate) fn new(server_name: String, address: IpAddr) -> Self {
         let authority = PathBuf::from(DEFAULT_CA_FILE);
         IdentityBindings { server_name, address, default_client: None, default_tenant: None, authority }
     }
@@ -51,7 +51,7 @@ impl IdentityBindings {
 
 /// The identity that authenticates to the registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AzureIdentity {
+pub(crate) enum AzureIdentity {
     /// A managed identity of the machine.
     Managed {
         /// Client ID or resource ID, if the machine has several.
@@ -91,7 +91,7 @@ pub enum AzureIdentity {
 
 /// A token that authenticates an application.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ClientAssertion {
+pub(crate) enum ClientAssertion {
     /// The service account's token.
     ServiceAccount(Secret<String>),
     /// A mounted token file.
@@ -104,7 +104,7 @@ impl AzureIdentity {
     /// # Errors
     /// If no identity is configured.
     // I201, I202
-    pub fn select(
+    pub(crate) fn select(
         config: &CloudConfig,
         bindings: Option<&IdentityBindings>,
         mirrored: bool,
@@ -167,7 +167,7 @@ impl AzureIdentity {
     }
 
     /// The tenant of the token exchange.
-    pub fn tenant(&self) -> &str {
+    pub(crate) fn tenant(&self) -> &str {
         match self {
             AzureIdentity::Managed { tenant, .. } | AzureIdentity::Bound { tenant, .. } => {
                 tenant.as_deref().unwrap_or_default()
@@ -319,7 +319,7 @@ fn request_token(
 impl IdentityBindings {
     /// Trusts the certificate authorities in this file instead of the default.
     #[must_use]
-    pub fn with_authority(mut self, path: &Path) -> Self {
+    pub(crate) fn with_authority(mut self, path: &Path) -> Self {
         path.clone_into(&mut self.authority);
         self
     }

@@ -3,11 +3,11 @@
 
 /// Pairs of source and mirror, longest source first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Mirrors(Vec<(String, String)>);
+pub(crate) struct Mirrors(Vec<(String, String)>);
 
 impl Mirrors {
     /// Parses comma-separated `source:mirror` pairs; also returns the invalid entries, for a warning.
-    pub fn parse(text: &str) -> (Self, Vec<String>) {
+    pub(crate) fn parse(text: &str) -> (Self, Vec<String>) {
         let (mut mirrors, mut invalid) = (Vec::new(), Vec::new());
         let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
         for entry in text.split(',').filter(|entry| !entry.is_empty()) {
@@ -24,7 +24,7 @@ impl Mirrors {
     }
 
     /// Replaces a source by its mirror; also returns the replaced source. A source matches whole path segments only.
-    pub fn apply(&self, image: &str) -> (String, Option<String>) {
+    pub(crate) fn apply(&self, image: &str) -> (String, Option<String>) {
         for (source, mirror) in &self.0 {
             if let Some(rest) = image.strip_prefix(source.as_str())
                 && (rest.is_empty() || rest.starts_with('/'))

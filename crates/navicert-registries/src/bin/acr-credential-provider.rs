@@ -3,9 +3,6 @@
 
 use std::process::ExitCode;
 
-use navicert_registries::acr::Acr;
-use navicert_registries::entry;
-
 fn main() -> ExitCode {
-    entry::main::<Acr>()
+    navicert_registries::acr_credential_provider()
 }

@@ -3,9 +3,6 @@
 
 use std::process::ExitCode;
 
-use navicert_registries::entry;
-use navicert_registries::gcp::Gcp;
-
 fn main() -> ExitCode {
-    entry::main::<Gcp>()
+    navicert_registries::auth_provider_gcp()
 }

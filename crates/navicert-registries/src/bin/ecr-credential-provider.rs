@@ -3,9 +3,6 @@
 
 use std::process::ExitCode;
 
-use navicert_registries::ecr::Ecr;
-use navicert_registries::entry;
-
 fn main() -> ExitCode {
-    entry::main::<Ecr>()
+    navicert_registries::ecr_credential_provider()
 }

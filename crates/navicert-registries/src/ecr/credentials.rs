@@ -21,7 +21,7 @@ use crate::http::HttpResponse;
 
 /// AWS access key and secret key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AwsCredentials {
+pub(crate) struct AwsCredentials {
     /// Access key ID; not secret.
     pub access_key_id: String,
     /// Secret access key.

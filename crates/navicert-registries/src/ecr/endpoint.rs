@@ -12,7 +12,7 @@ const PUBLIC_REGION: &str = "us-east-1";
 
 /// An AWS service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AwsService {
+pub(crate) enum AwsService {
     /// ECR.
     Ecr,
     /// ECR Public.
@@ -23,7 +23,7 @@ pub enum AwsService {
 
 impl AwsService {
     /// Name for messages.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             AwsService::Ecr => "ECR",
             AwsService::EcrPublic => "ECR Public",
@@ -32,7 +32,7 @@ impl AwsService {
     }
 
     /// Name in signatures.
-    pub fn signing_name(self) -> &'static str {
+    pub(crate) fn signing_name(self) -> &'static str {
         match self {
             AwsService::Ecr => "ecr",
             AwsService::EcrPublic => "ecr-public",
@@ -51,7 +51,7 @@ impl AwsService {
 
 /// Endpoints and regions for one registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Endpoints {
+pub(crate) struct Endpoints {
     /// The registry's service.
     pub registry: AwsService,
     /// Signing region of the registry.
@@ -67,7 +67,7 @@ impl Endpoints {
     ///
     /// # Errors
     /// If the environment sets an invalid endpoint or region.
-    pub fn new(context: &ProviderContext, host: &EcrHost) -> Result<Self, RegistryError> {
+    pub(crate) fn new(context: &ProviderContext, host: &EcrHost) -> Result<Self, RegistryError> {
         let (registry, region, host_fips, host_dual_stack) = match host {
             EcrHost::Public => (AwsService::EcrPublic, PUBLIC_REGION, false, false),
             EcrHost::Private { region, fips, dual_stack, .. } => {
@@ -98,12 +98,12 @@ impl Endpoints {
     }
 
     /// Endpoint URL of a service.
-    pub fn url(&self, service: AwsService) -> &HttpUrl {
+    pub(crate) fn url(&self, service: AwsService) -> &HttpUrl {
         if service == AwsService::Sts { &self.sts_url } else { &self.registry_url }
     }
 
     /// Signing region of a service.
-    pub fn region_for(&self, service: AwsService) -> &str {
+    pub(crate) fn region_for(&self, service: AwsService) -> &str {
         if service == AwsService::Sts { &self.sts_region } else { &self.region }
     }
 }

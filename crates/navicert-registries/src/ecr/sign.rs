@@ -13,13 +13,13 @@ use crate::error::RegistryError;
 use crate::http::HttpRequest;
 
 /// A signed request.
-pub type SignedRequest = HttpRequest;
+pub(crate) type SignedRequest = HttpRequest;
 
 /// Signs a request with all its headers, host, body and the time.
 ///
 /// # Errors
 /// If a header cannot be signed.
-pub fn sign(
+pub(crate) fn sign(
     request: HttpRequest,
     credentials: &AwsCredentials,
     region: &str,

@@ -2,7 +2,7 @@
 // I172–I174, I183
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use navicert_go::base64::STANDARD;
 use navicert_types::{Secret, Timestamp};
 use serde::Deserialize;
 use zeroize::Zeroizing;
@@ -16,7 +16,7 @@ use crate::http::{HttpRequest, HttpResponse};
 
 /// A registry login.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AuthorizationToken {
+pub(crate) struct AuthorizationToken {
     /// The user name, `AWS`.
     pub username: String,
     /// The password.

@@ -4,7 +4,7 @@ use super::Host;
 
 /// The domain suffixes of registries.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RegistrySuffixes(Vec<String>);
+pub(crate) struct RegistrySuffixes(Vec<String>);
 
 /// Suffixes of Azure's public and sovereign clouds.
 // I197
@@ -19,7 +19,7 @@ impl Default for RegistrySuffixes {
 impl RegistrySuffixes {
     /// Adds the suffix of a custom cloud. Ignores a suffix that is not a host name with a dot: it would match too much.
     #[must_use]
-    pub fn with_suffix(mut self, suffix: &str) -> Self {
+    pub(crate) fn with_suffix(mut self, suffix: &str) -> Self {
         let suffix = suffix.trim_start_matches('.').to_ascii_lowercase();
         if super::is_name(&suffix) && !self.0.contains(&suffix) {
             self.0.push(suffix);
@@ -28,14 +28,14 @@ impl RegistrySuffixes {
     }
 
     /// The suffixes.
-    pub fn iter(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }
 }
 
 /// An Azure Container Registry host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AcrHost {
+pub(crate) struct AcrHost {
     /// The login server.
     pub login_server: String,
     /// Its domain suffix.
@@ -45,7 +45,7 @@ pub struct AcrHost {
 impl AcrHost {
     /// Matches an Azure registry host: `name.azurecr.io` or `name.region.geo.azurecr.io`.
     // I197, I198
-    pub fn from_host(host: &Host, suffixes: &RegistrySuffixes) -> Option<Self> {
+    pub(crate) fn from_host(host: &Host, suffixes: &RegistrySuffixes) -> Option<Self> {
         let under = |suffix: &&str| {
             let labels: Vec<&str> = host.strip_domain_suffix(suffix)?.split('.').collect();
             matches!(labels.as_slice(), [_name] | [_name, _, "geo"]).then_some(())
@@ -57,7 +57,7 @@ impl AcrHost {
     /// Whether a challenge of this registry may name this token server: the registry itself, or a host under the same
     /// suffix.
     // I215
-    pub fn allows_realm(&self, realm_host: &str) -> bool {
+    pub(crate) fn allows_realm(&self, realm_host: &str) -> bool {
         realm_host == self.login_server
             || Host::from_image(realm_host).is_ok_and(|host| host.strip_domain_suffix(&self.suffix).is_some())
     }

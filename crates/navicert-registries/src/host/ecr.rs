@@ -5,7 +5,7 @@ use super::{Host, is_label};
 /// An AWS partition: regions with their own domain names, endpoints and credentials.
 // I175
 #[derive(Debug, PartialEq, Eq)]
-pub struct Partition {
+pub(crate) struct Partition {
     /// Partition id.
     pub id: &'static str,
     /// Prefix of its region names.
@@ -21,7 +21,7 @@ pub struct Partition {
 }
 
 /// The partitions; the last one matches every other region.
-pub static PARTITIONS: [Partition; 8] = [
+pub(crate) static PARTITIONS: [Partition; 8] = [
     partition(
         "aws-cn",
         "cn-",
@@ -50,7 +50,7 @@ const fn partition(
 
 impl Partition {
     /// The partition of a region; `None` if the text is not a region name.
-    pub fn for_region(region: &str) -> Option<&'static Self> {
+    pub(crate) fn for_region(region: &str) -> Option<&'static Self> {
         if !is_region(region) {
             return None;
         }
@@ -60,7 +60,7 @@ impl Partition {
 
 /// An Amazon ECR registry host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EcrHost {
+pub(crate) enum EcrHost {
     /// ECR Public.
     Public,
     /// A private registry.
@@ -81,7 +81,7 @@ pub enum EcrHost {
 impl EcrHost {
     /// Matches an ECR host. Stricter than upstream: the suffix must be that of the region's partition.
     // I171
-    pub fn from_host(host: &Host) -> Option<Self> {
+    pub(crate) fn from_host(host: &Host) -> Option<Self> {
         if matches!(host.name(), "public.ecr.aws" | "ecr-public.aws.com") {
             return Some(EcrHost::Public);
         }
@@ -110,7 +110,7 @@ impl EcrHost {
     }
 
     /// A custom host in front of ECR, configured with this region.
-    pub fn in_region(region: &str) -> Option<Self> {
+    pub(crate) fn in_region(region: &str) -> Option<Self> {
         let partition = Partition::for_region(region)?;
         let region = region.to_owned();
         Some(EcrHost::Private { account: None, region, partition, fips: false, dual_stack: false })

@@ -6,10 +6,10 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use navicert_go::host_port;
 use navicert_types::Clock;
 
-use super::proxy::Tunnel;
-use super::{HttpError, HttpRequest, http_error_from_io};
+use super::{HttpError, http_error_from_io};
 
 /// Minimum connect timeout; zero would be rejected.
 const MIN_CONNECT_TIMEOUT: Duration = Duration::from_millis(1);
@@ -27,23 +27,26 @@ impl<'a> Deadline<'a> {
         Deadline { clock, at: clock.monotonic().saturating_add(limit), limit }
     }
 
+    pub(super) fn limit(&self) -> Duration {
+        self.limit
+    }
+
     fn remaining(&self) -> io::Result<Duration> {
         let left = self.at.saturating_sub(self.clock.monotonic());
         if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
     }
 }
 
+/// A connection: a socket, or TLS on another connection.
+pub(crate) trait Stream: Read + Write {}
+
+impl<S: Read + Write> Stream for S {}
+
 /// A connection whose reads and writes fail after the deadline, even if the peer sends slowly.
 #[derive(Debug)]
-pub(super) struct DeadlineStream<'a> {
+struct DeadlineStream<'a> {
     stream: TcpStream,
     deadline: Deadline<'a>,
-}
-
-impl DeadlineStream<'_> {
-    pub(super) fn limit(&self) -> Duration {
-        self.deadline.limit
-    }
 }
 
 impl Read for DeadlineStream<'_> {
@@ -64,17 +67,17 @@ impl Write for DeadlineStream<'_> {
     }
 }
 
-/// Connects to the request's host, through a proxy tunnel if given.
+/// Connects to a host, or to this address of it.
 pub(super) fn connect<'a>(
-    request: &HttpRequest,
-    tunnel: Option<Tunnel<'_>>,
+    name: &str,
+    port: u16,
+    address: Option<IpAddr>,
     deadline: Deadline<'a>,
-) -> Result<DeadlineStream<'a>, HttpError> {
-    let url = tunnel.as_ref().map_or(&request.url, |tunnel| tunnel.proxy);
-    let host = url.authority();
-    let addresses = match request.connect_to {
-        Some(address) => vec![SocketAddr::new(address, url.port)],
-        None => resolve(&url.host, url.port, &host, deadline)?,
+) -> Result<Box<dyn Stream + 'a>, HttpError> {
+    let host = host_port::join(name, port);
+    let addresses = match address {
+        Some(address) => vec![SocketAddr::new(address, port)],
+        None => resolve(name, port, &host, deadline)?,
     };
     let mut last = io::Error::from(io::ErrorKind::NotFound);
     let mut untried = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
@@ -87,11 +90,7 @@ pub(super) fn connect<'a>(
         match TcpStream::connect_timeout(&address, share) {
             Ok(stream) => {
                 let _ = stream.set_nodelay(true);
-                let mut stream = DeadlineStream { stream, deadline };
-                if let Some(tunnel) = tunnel {
-                    tunnel.open(&mut stream)?;
-                }
-                return Ok(stream);
+                return Ok(Box::new(DeadlineStream { stream, deadline }));
             }
             Err(error) => last = error,
         }

@@ -31,7 +31,7 @@ impl Run {
         let pauses = Arc::default();
         let pause = RecordingSleep(Arc::clone(&clock), Arc::clone(&pauses));
         let environment = variables.iter().copied().collect();
-        let client = RegistryHttpClient::new(&environment, clock, Box::new(pause), TOTAL_TIMEOUT).unwrap();
+        let client = RegistryHttpClient::new(&environment, clock, Box::new(pause), TOTAL_TIMEOUT);
         Run { client, pauses, journal: Journal::new() }
     }
 
@@ -145,7 +145,7 @@ fn times_out_on_silent_and_slow_servers() {
         let clock = Arc::new(SystemClock);
         let environment = Environment::empty();
         let pause = RecordingSleep(Arc::new(ManualClock::at(0)), Arc::default());
-        let client = RegistryHttpClient::new(&environment, clock, Box::new(pause), TOTAL_TIMEOUT).unwrap();
+        let client = RegistryHttpClient::new(&environment, clock, Box::new(pause), TOTAL_TIMEOUT);
         let request = HttpRequest::new("GET", HttpUrl::parse(&server.url_of("/x")).unwrap());
         let request = HttpRequest { timeout: Duration::from_millis(100), attempts: 1, ..request };
         let error = client.send(&request, &Journal::new()).unwrap_err();
@@ -202,24 +202,111 @@ fn warns_of_clock_skew() {
     assert!(run.journal.warnings()[0].ends_with("differ by 1600 s"), "{:?}", run.journal.warnings());
 }
 
+/// A bundle of certificate authorities in a file.
+fn bundle(ca: &Ca) -> (tempfile::TempDir, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("ca.pem");
+    std::fs::write(&path, ca.pem()).unwrap();
+    let path = path.to_str().unwrap().to_owned();
+    (dir, path)
+}
+
 #[test]
-fn proxies_tls_calls_and_connects_directly_to_metadata_servers() {
+fn http_and_https_proxies_get_only_their_own_password() {
     // I213
     let ca = Ca::new("root");
-    let dir = tempfile::tempdir().unwrap();
-    let bundle = dir.path().join("ca.pem");
-    std::fs::write(&bundle, ca.pem()).unwrap();
-    let proxy = RawServer::start(vec![Step::read_head(), Step::write("HTTP/1.1 403 Nope\r\n\r\n")]);
-    let address = format!("user:canary-password@{}", proxy.address());
-    let run = Run::new(&[("HTTPS_PROXY", &address), ("AWS_CA_BUNDLE", bundle.to_str().unwrap())]);
-    let error = run.get("https://registry.example/x").unwrap_err();
-    assert!(matches!(error, HttpError::ProxyRejected { status: 403, .. }), "{error}");
-    let head = String::from_utf8(proxy.received(0)).unwrap();
-    assert!(head.starts_with("CONNECT registry.example:443 HTTP/1.1\r\n"), "{head}");
-    assert!(head.contains("proxy-authorization: Basic "), "{head}");
-    assert!(!error.to_string().contains("canary"));
+    let (_dir, authorities) = bundle(&ca);
+    let script = || vec![Step::read_head(), Step::write("HTTP/1.1 403 Nope\r\n\r\n")];
+    for (proxy, scheme) in
+        [(RawServer::start(script()), ""), (RawServer::start_tls(&ca, script()), "https://")]
+    {
+        let address = format!("{scheme}user:canary-password@{}", proxy.address());
+        let run = Run::new(&[("HTTPS_PROXY", &address), ("AWS_CA_BUNDLE", &authorities)]);
+        let request = HttpRequest::new("GET", HttpUrl::parse("https://registry.example/x").unwrap());
+        let error = run.send(request.header("authorization", "canary-token")).unwrap_err();
+        assert!(matches!(error, HttpError::Proxy { source: ProxyError::Rejected(_), .. }), "{error}");
+        let head = String::from_utf8(proxy.received(0)).unwrap();
+        assert!(head.starts_with("CONNECT registry.example:443 HTTP/1.1\r\n"), "{head}");
+        assert!(head.contains("Proxy-Authorization: Basic ") && !head.contains("canary-token"), "{head}");
+        assert!(!navicert_types::error_chain(&error).contains("canary"), "{error:?}");
+    }
+}
+
+#[test]
+fn connects_directly_to_metadata_servers() {
+    // I213: the address is not loopback's, so that only `direct` keeps the proxy away.
+    let proxy = RawServer::start(vec![Step::read_head()]);
+    let address = proxy.address().to_string();
+    let run = Run::new(&[("HTTP_PROXY", &address), ("http_proxy", &address)]);
+    let url = HttpUrl::parse("http://metadata.example/x").unwrap();
     let server = HttpServer::start_plain();
-    let near = HttpRequest::to_metadata_server("GET", HttpUrl::parse(&server.url()).unwrap());
-    assert_eq!(run.send(near).unwrap().status, 404);
-    assert_eq!(proxy.connections(), 1);
+    let request = HttpRequest {
+        connect_to: Some(server.address().ip()),
+        attempts: 1,
+        ..HttpRequest::to_metadata_server("GET", HttpUrl { port: server.address().port(), ..url })
+    };
+    assert_eq!(run.send(request).unwrap().status, 404);
+    assert_eq!(proxy.connections(), 0);
+}
+
+#[test]
+fn proxy_forwards_requests_for_plain_http() {
+    let proxy = HttpServer::start_plain();
+    proxy.answer("/x", Answer::text("forwarded"));
+    let run = Run::new(&[("http_proxy", &format!("http://ann:safe@{}", proxy.address()))]);
+    assert_eq!(run.get("http://registry.example:8080/x").unwrap().text(), "forwarded");
+    let received = String::from_utf8(proxy.connections()[0].received()).unwrap();
+    assert!(received.starts_with("GET http://registry.example:8080/x HTTP/1.1\r\n"), "{received}");
+    assert_eq!(proxy.requests()[0].header("proxy-authorization"), Some("Basic YW5uOnNhZmU="));
+}
+
+#[test]
+fn socks5_proxy_resolves_names_and_carries_tls() {
+    let ca = Ca::new("root");
+    let (_dir, authorities) = bundle(&ca);
+    let server = HttpServer::builder().identity(&ca.server().name("registry.example").issue()).start(&ca);
+    server.answer("/x", Answer::text("through SOCKS"));
+    let proxy = SocksProxy::start(server.address());
+    let address = format!("socks5://{}", proxy.address);
+    let run = Run::new(&[("HTTPS_PROXY", ""), ("https_proxy", &address), ("AWS_CA_BUNDLE", &authorities)]);
+    assert_eq!(run.get("https://registry.example/x").unwrap().text(), "through SOCKS");
+    assert_eq!(proxy.asked.recv().unwrap(), b"\x05\x01\0\x03\x10registry.example\x01\xbb");
+}
+
+/// A SOCKS5 proxy for one client, whom it connects to one server, whatever the client asks for.
+struct SocksProxy {
+    address: std::net::SocketAddr,
+    /// The request.
+    asked: std::sync::mpsc::Receiver<Vec<u8>>,
+}
+
+impl SocksProxy {
+    fn start(server: std::net::SocketAddr) -> Self {
+        use std::io::{Read as _, Write as _};
+        use std::net::{Shutdown, TcpListener, TcpStream};
+
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (sender, asked) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let (mut client, _) = listener.accept().unwrap();
+            let mut offer = [0; 3];
+            client.read_exact(&mut offer).unwrap();
+            client.write_all(&[5, 0]).unwrap();
+            let mut request = vec![0; 5 + "registry.example".len() + 2];
+            client.read_exact(&mut request).unwrap();
+            sender.send(request).unwrap();
+            client.write_all(&[5, 0, 0, 1, 127, 0, 0, 1, 0, 0]).unwrap();
+            let server = TcpStream::connect(server).unwrap();
+            let (mut from, mut to) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+            let back = std::thread::spawn(move || {
+                let _ = io::copy(&mut from, &mut to);
+                let _ = to.shutdown(Shutdown::Write);
+            });
+            let _ = io::copy(&mut client, &mut &server);
+            let _ = server.shutdown(Shutdown::Write);
+            back.join().unwrap();
+        });
+        SocksProxy { address, asked }
+    }
 }

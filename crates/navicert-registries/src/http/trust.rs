@@ -11,8 +11,8 @@ use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
-use super::dial::DeadlineStream;
-use super::{HttpError, HttpRequest};
+use super::HttpError;
+use super::dial::Stream;
 
 /// Bundle files of system root certificates. `rustls-native-certs` would also read the directory with one file per
 /// certificate, which takes longer than a whole run.
@@ -26,14 +26,14 @@ const BUNDLES: [&str; 5] = [
 
 /// The system root certificates, or those of one file.
 #[derive(Debug, Default)]
-pub struct TlsTrust {
+pub(super) struct TlsTrust {
     bundle: Option<PathBuf>,
     config: OnceCell<Arc<ClientConfig>>,
 }
 
 impl TlsTrust {
     /// Trusts the certificates of `AWS_CA_BUNDLE`, of `SSL_CERT_FILE` and `SSL_CERT_DIR`, or the system's.
-    pub fn from_environment(environment: &Environment) -> Self {
+    pub(super) fn from_environment(environment: &Environment) -> Self {
         let variable = |name| environment.variable(name).filter(|value| !value.is_empty());
         let overridden = variable("SSL_CERT_FILE").or_else(|| variable("SSL_CERT_DIR")).is_some();
         let system = || BUNDLES.iter().map(PathBuf::from).find(|path| !overridden && path.exists());
@@ -44,19 +44,20 @@ impl TlsTrust {
     /// Wraps a connection in TLS. The handshake happens with the first read or write.
     pub(super) fn connect<'a>(
         &self,
-        request: &HttpRequest,
-        stream: DeadlineStream<'a>,
-    ) -> Result<StreamOwned<ClientConnection, DeadlineStream<'a>>, HttpError> {
-        let failed = |source| HttpError::Tls { host: request.url.authority(), source };
-        let config = match &request.authorities {
+        host: &str,
+        authorities: Option<&Path>,
+        stream: Box<dyn Stream + 'a>,
+    ) -> Result<Box<dyn Stream + 'a>, HttpError> {
+        let failed = |source| HttpError::Tls { host: host.to_owned(), source };
+        let config = match authorities {
             Some(path) => configure(Some(path)).map_err(failed)?,
             None => self.config().map_err(failed)?,
         };
-        let host = request.url.host.trim_end_matches('.');
-        let name = ServerName::try_from(host.to_owned()).map_err(|error| failed(io::Error::other(error)))?;
+        let name = host.trim_end_matches('.').to_owned();
+        let name = ServerName::try_from(name).map_err(|error| failed(io::Error::other(error)))?;
         let connection =
             ClientConnection::new(config, name).map_err(|error| failed(io::Error::other(error)))?;
-        Ok(StreamOwned::new(connection, stream))
+        Ok(Box::new(StreamOwned::new(connection, stream)))
     }
 
     fn config(&self) -> io::Result<Arc<ClientConfig>> {

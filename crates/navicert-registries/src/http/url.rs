@@ -7,7 +7,7 @@ use thiserror::Error;
 
 /// An endpoint URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HttpUrl {
+pub(crate) struct HttpUrl {
     /// The scheme.
     pub scheme: UrlScheme,
     /// The host: a lowercase name, or an address without brackets.
@@ -20,7 +20,7 @@ pub struct HttpUrl {
 
 /// The scheme of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UrlScheme {
+pub(crate) enum UrlScheme {
     /// Plain HTTP: metadata servers and explicitly configured endpoints.
     Http,
     /// HTTP over TLS.
@@ -29,7 +29,7 @@ pub enum UrlScheme {
 
 impl UrlScheme {
     /// The default port.
-    pub fn default_port(self) -> u16 {
+    pub(crate) fn default_port(self) -> u16 {
         match self {
             UrlScheme::Http => 80,
             UrlScheme::Https => 443,
@@ -39,7 +39,7 @@ impl UrlScheme {
 
 /// Why a URL is invalid. Messages do not repeat the URL, which may contain a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum HttpUrlError {
+pub(crate) enum HttpUrlError {
     /// Neither `http://` nor `https://`.
     #[error("expected a URL starting with `https://` or `http://`")]
     Scheme,
@@ -56,7 +56,7 @@ pub enum HttpUrlError {
 
 impl HttpUrl {
     /// Creates an HTTPS URL with the default port; `target` starts with a slash.
-    pub fn https(host: &str, target: &str) -> Self {
+    pub(crate) fn https(host: &str, target: &str) -> Self {
         HttpUrl {
             scheme: UrlScheme::Https,
             host: host.to_ascii_lowercase(),
@@ -69,7 +69,7 @@ impl HttpUrl {
     ///
     /// # Errors
     /// [`HttpUrlError`].
-    pub fn parse(text: &str) -> Result<Self, HttpUrlError> {
+    pub(crate) fn parse(text: &str) -> Result<Self, HttpUrlError> {
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(HttpUrlError::Host);
         }
@@ -94,19 +94,19 @@ impl HttpUrl {
 
     /// Appends `path`, which starts with a slash, and drops the query.
     #[must_use]
-    pub fn join(&self, path: &str) -> Self {
+    pub(crate) fn join(&self, path: &str) -> Self {
         let base = self.target.split('?').next().unwrap_or_default().trim_end_matches('/');
         HttpUrl { target: format!("{base}{path}"), ..self.clone() }
     }
 
     /// Host and port, as in a `Host` header.
-    pub fn authority(&self) -> String {
+    pub(crate) fn authority(&self) -> String {
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
         if self.port == self.scheme.default_port() { host } else { format!("{host}:{}", self.port) }
     }
 
     /// Whether the host is `localhost` or a loopback address.
-    pub fn is_loopback(&self) -> bool {
+    pub(crate) fn is_loopback(&self) -> bool {
         self.host == "localhost" || self.host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
     }
 }

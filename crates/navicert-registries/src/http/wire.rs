@@ -1,10 +1,12 @@
 //! HTTP/1.1 on any stream: writes one request and reads one response with size limits.
 
-use std::io::{self, Read, Write};
+use std::io;
 
 use navicert_types::Secret;
+use navicert_types::proxy::Proxy;
 use zeroize::Zeroizing;
 
+use super::dial::Stream;
 use super::{HttpRequest, HttpResponse};
 
 /// Maximum size of a response header.
@@ -33,16 +35,22 @@ impl From<io::Error> for WireError {
     }
 }
 
-/// Encodes a request; `None` if a header value contains a control character.
-pub(super) fn encode(request: &HttpRequest) -> Option<Secret<Vec<u8>>> {
+/// Encodes a request, for a server or for a proxy that forwards it; `None` if a header value contains a control character.
+pub(super) fn encode(request: &HttpRequest, forwarder: Option<&Proxy>) -> Option<Secret<Vec<u8>>> {
     let mut bytes = Zeroizing::new(Vec::with_capacity(1024));
     bytes.extend_from_slice(request.method.as_bytes());
     bytes.push(b' ');
+    if forwarder.is_some() {
+        bytes.extend_from_slice(b"http://");
+        bytes.extend_from_slice(request.url.authority().as_bytes());
+    }
     bytes.extend_from_slice(request.url.target.as_bytes());
     bytes.extend_from_slice(b" HTTP/1.1\r\nhost: ");
     bytes.extend_from_slice(request.url.authority().as_bytes());
     bytes.extend_from_slice(b"\r\nconnection: close\r\n");
-    for (name, value) in &request.headers {
+    let authorization = forwarder.and_then(Proxy::authorization);
+    let authorization = authorization.as_ref().map(|value| ("proxy-authorization", value));
+    for (name, value) in request.headers.iter().map(|(name, value)| (*name, value)).chain(authorization) {
         // A token from a file may contain anything; a line break would start another header field.
         if value.expose().bytes().any(|byte| byte < b' ' || byte == 0x7f) {
             return None;
@@ -65,7 +73,7 @@ pub(super) fn encode(request: &HttpRequest) -> Option<Secret<Vec<u8>>> {
 
 /// Sends a request and reads the response with a body of at most `max_body_bytes`.
 pub(crate) fn exchange(
-    stream: &mut (impl Read + Write),
+    stream: &mut dyn Stream,
     request: &[u8],
     max_body_bytes: usize,
 ) -> Result<HttpResponse, WireError> {
@@ -118,15 +126,15 @@ impl Head {
 const BAD_LENGTH: WireError = WireError::Malformed("invalid content-length");
 
 /// Buffers the bytes read from the stream.
-struct ResponseReader<'a, S> {
-    stream: &'a mut S,
+struct ResponseReader<'a> {
+    stream: &'a mut dyn Stream,
     buffer: Zeroizing<Vec<u8>>,
     start: usize,
     /// The peer closed without a TLS close_notify, so the response may have been truncated by an attacker.
     truncated: bool,
 }
 
-impl<S: Read> ResponseReader<'_, S> {
+impl ResponseReader<'_> {
     /// Reads more bytes; returns false at the end of the stream.
     fn fill(&mut self) -> Result<bool, WireError> {
         let mut piece = Zeroizing::new([0; 8192]);
@@ -256,6 +264,8 @@ fn text_of(header: &httparse::Header<'_>) -> (String, String) {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+
     use super::*;
 
     /// A peer that sends a fixed text, a few bytes at a time.

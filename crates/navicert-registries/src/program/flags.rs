@@ -11,7 +11,7 @@ use crate::http::TOTAL_TIMEOUT;
 
 /// The parsed command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Flags {
+pub(crate) struct Flags {
     pub(super) help: bool,
     pub(super) version: bool,
     pub(super) explain: Option<String>,

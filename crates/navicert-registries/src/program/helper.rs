@@ -49,10 +49,9 @@ fn get<P: ProviderProgram>(name: &str, invocation: Invocation, stdin: &mut dyn R
     let flags = Flags::none();
     let context =
         ProviderContext::new(invocation.environment, invocation.clock, invocation.sleep, flags.timeout);
-    let answered = normalise_server(&server).map_err(HelperFailure::from).and_then(|image| {
-        let context = context?;
-        find::<P>(&flags, &context, server.trim(), &image)
-    });
+    let answered = normalise_server(&server)
+        .map_err(HelperFailure::from)
+        .and_then(|image| find::<P>(&flags, &context, server.trim(), &image));
     match answered {
         Ok(answer) => ProviderOutput { stdout: answer.encode(), ..ProviderOutput::default() },
         Err(HelperFailure { stdout, hint }) => {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use navicert_testkit::Program;
-use navicert_testkit::program::Outcome;
+use navicert_testkit::cli::program::Outcome;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
 
-use navicert_testkit::tools;
+use navicert_testkit::cli::tools;
 
 /// A moto server on loopback.
 pub(crate) struct Moto {

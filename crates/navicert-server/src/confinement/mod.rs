@@ -240,7 +240,7 @@ impl ConfinementReport {
 static IN_FORCE: OnceLock<ConfinedFiles> = OnceLock::new();
 
 /// What to add to an error about a file: empty unless confinement is why this file cannot be read.
-pub fn read_hint(path: &Path) -> &'static str {
+pub(crate) fn read_hint(path: &Path) -> &'static str {
     match IN_FORCE.get() {
         Some(files) if !files.may_read(path) => {
             "; the file is outside the directories that this server may read since its start, restart it to use the file"

@@ -75,7 +75,7 @@ impl Admission {
     }
 
     /// The flow of a client address.
-    pub fn peer_flow(&self, address: IpAddr) -> FlowId {
+    pub(crate) fn peer_flow(&self, address: IpAddr) -> FlowId {
         FlowId(match address.to_canonical() {
             IpAddr::V4(address) => self.keys.hash_one(u64::from(address.to_bits())),
             // The upper half, marked so that it differs from every IPv4 address.
@@ -84,7 +84,7 @@ impl Admission {
     }
 
     /// The flow of a user.
-    pub fn user_flow(&self, username: &str) -> FlowId {
+    pub(crate) fn user_flow(&self, username: &str) -> FlowId {
         FlowId(self.keys.hash_one(username))
     }
 
@@ -92,7 +92,7 @@ impl Admission {
     ///
     /// # Errors
     /// [`Overloaded`] above the share of this flow.
-    pub async fn peer_seat(&self, flow: FlowId) -> Result<Seat<'_>, Overloaded> {
+    pub(crate) async fn peer_seat(&self, flow: FlowId) -> Result<Seat<'_>, Overloaded> {
         self.peers.acquire(flow).await
     }
 
@@ -100,7 +100,7 @@ impl Admission {
     ///
     /// # Errors
     /// [`Overloaded`] above the share of this flow.
-    pub async fn user_seat(&self, flow: FlowId) -> Result<Seat<'_>, Overloaded> {
+    pub(crate) async fn user_seat(&self, flow: FlowId) -> Result<Seat<'_>, Overloaded> {
         self.users.acquire(flow).await
     }
 
@@ -122,7 +122,7 @@ impl Admission {
     ///
     /// # Errors
     /// [`Overloaded`] above the share of this flow.
-    pub fn reserve_body(&self, flow: FlowId, bytes: usize) -> Result<BodyReservation<'_>, Overloaded> {
+    pub(crate) fn reserve_body(&self, flow: FlowId, bytes: usize) -> Result<BodyReservation<'_>, Overloaded> {
         let bytes = bytes.max(MIN_BODY_RESERVATION);
         match lock(&self.bodies).try_take(flow, bytes) {
             true => Ok(BodyReservation { bodies: &self.bodies, flow, bytes }),
@@ -144,7 +144,7 @@ impl Default for Admission {
 
 /// Memory for a request body.
 #[derive(Debug)]
-pub struct BodyReservation<'a> {
+pub(crate) struct BodyReservation<'a> {
     bodies: &'a Mutex<Shares>,
     flow: FlowId,
     bytes: usize,
@@ -155,7 +155,7 @@ impl BodyReservation<'_> {
     ///
     /// # Errors
     /// [`Overloaded`] above the share of this flow.
-    pub fn grow_to(&mut self, bytes: usize) -> Result<(), Overloaded> {
+    pub(crate) fn grow_to(&mut self, bytes: usize) -> Result<(), Overloaded> {
         let more = bytes.saturating_sub(self.bytes);
         if more > 0 && !lock(self.bodies).try_take(self.flow, more) {
             return Err(Overloaded);

@@ -40,7 +40,7 @@ struct Waiter {
 
 /// Holds a seat until it is dropped.
 #[derive(Debug)]
-pub struct Seat<'q> {
+pub(crate) struct Seat<'q> {
     queue: &'q FairQueue,
     flow: FlowId,
 }

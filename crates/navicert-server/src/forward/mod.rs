@@ -95,7 +95,7 @@ enum UpstreamCredential {
 
 impl UpstreamIdentity {
     /// Only the transport's credential.
-    pub fn with_proxy_credential() -> Self {
+    pub(crate) fn with_proxy_credential() -> Self {
         UpstreamIdentity::default()
     }
 
@@ -106,21 +106,21 @@ impl UpstreamIdentity {
 
     /// The caller's own credential, sent over a transport without one ([`Forwarder::with_anonymous_upstream`]). A 401
     /// is relayed to the caller.
-    pub fn with_caller_credential(authorization: HeaderValue) -> Self {
+    pub(crate) fn with_caller_credential(authorization: HeaderValue) -> Self {
         let headers = vec![(http::header::AUTHORIZATION, authorization)];
         UpstreamIdentity { headers, credential: UpstreamCredential::Caller, ..UpstreamIdentity::default() }
     }
 
     /// Adds a header.
     #[must_use]
-    pub fn and_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+    pub(crate) fn and_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.push((name, value));
         self
     }
 
     /// Counts the request for this flow. Without one, all requests share a flow.
     #[must_use]
-    pub fn with_flow(mut self, flow: FlowId) -> Self {
+    pub(crate) fn with_flow(mut self, flow: FlowId) -> Self {
         self.flow = flow;
         self
     }
@@ -217,21 +217,21 @@ impl Forwarder {
 
     /// Adds a transport without a credential, for [`UpstreamIdentity::with_caller_credential`].
     #[must_use]
-    pub fn with_anonymous_upstream(mut self, bare: Option<Transport>) -> Self {
+    pub(crate) fn with_anonymous_upstream(mut self, bare: Option<Transport>) -> Self {
         self.anonymous_upstream = bare;
         self
     }
 
     /// Reports the end of every request with the transport's credential.
     #[must_use]
-    pub fn with_observer(mut self, observer: Option<Arc<dyn UpstreamObserver>>) -> Self {
+    pub(crate) fn with_observer(mut self, observer: Option<Arc<dyn UpstreamObserver>>) -> Self {
         self.observer = observer;
         self
     }
 
     /// Uses another timer.
     #[must_use]
-    pub fn with_timer(mut self, timer: Arc<dyn Timer>) -> Self {
+    pub(crate) fn with_timer(mut self, timer: Arc<dyn Timer>) -> Self {
         self.timer = timer;
         self
     }

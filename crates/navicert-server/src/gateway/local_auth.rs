@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::header::{AUTHORIZATION, HeaderValue, ORIGIN};
 use http::request;
+use navicert_go::base64::RAW_URL;
 use navicert_io::connection_owner;
 use navicert_types::Secret;
 use zeroize::Zeroizing;
@@ -17,7 +17,7 @@ use crate::forward::host_of;
 use crate::problem::Problem;
 
 /// The gateway's token and address.
-pub struct LocalAuth {
+pub(crate) struct LocalAuth {
     /// `Bearer …`, the whole header value.
     authorization: Secret<String>,
     /// `127.0.0.1:port`.
@@ -29,15 +29,15 @@ pub struct LocalAuth {
 ///
 /// # Errors
 /// The system provides no random numbers.
-pub fn random_token() -> Result<Secret<String>, aws_lc_rs::error::Unspecified> {
+pub(crate) fn random_token() -> Result<Secret<String>, aws_lc_rs::error::Unspecified> {
     let mut random = Zeroizing::new([0u8; 32]);
     aws_lc_rs::rand::fill(&mut *random)?;
-    Ok(Secret::from(URL_SAFE_NO_PAD.encode(*random)))
+    Ok(Secret::from(RAW_URL.encode(*random)))
 }
 
 impl LocalAuth {
     /// For a gateway at this address.
-    pub fn new(token: &Secret<String>, address: SocketAddr) -> Self {
+    pub(crate) fn new(token: &Secret<String>, address: SocketAddr) -> Self {
         LocalAuth {
             authorization: Secret::from(format!("Bearer {}", token.expose())),
             authority: address.to_string(),
@@ -46,7 +46,7 @@ impl LocalAuth {
     }
 
     /// Whether the connection comes from loopback and from a process that is known to be this user's.
-    pub fn admits(&self, peer: SocketAddr, local: SocketAddr) -> bool {
+    pub(crate) fn admits(&self, peer: SocketAddr, local: SocketAddr) -> bool {
         peer.ip().is_loopback() && connection_owner::owner(peer, local).is_some_and(|owner| owner == self.uid)
     }
 
@@ -54,7 +54,7 @@ impl LocalAuth {
     ///
     /// # Errors
     /// 401 for a missing or wrong token; 403 for a foreign `Host` or `Origin`, which protects against DNS rebinding.
-    pub fn check(&self, head: &request::Parts) -> Result<(), Problem> {
+    pub(crate) fn check(&self, head: &request::Parts) -> Result<(), Problem> {
         if host_of(&head.uri, &head.headers) != Some(self.authority.as_str()) {
             return Err(Problem::Forbidden(format!("unknown host, this gateway is {}", self.authority)));
         }

@@ -8,7 +8,7 @@
 
 mod certificate;
 pub mod child_kubeconfig;
-pub mod local_auth;
+mod local_auth;
 pub mod read_only;
 mod running;
 pub mod upstream_failure;
@@ -198,7 +198,7 @@ pub fn sharing_key(config: &Config, read_only: bool) -> String {
         zeroize::Zeroizing::new(entries.expose_tree().to_json()).as_str()
     ));
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, identity.as_bytes());
-    base64::Engine::encode(&base64::engine::general_purpose::URL_SAFE_NO_PAD, digest)
+    base64::Engine::encode(&navicert_go::base64::RAW_URL, digest)
 }
 
 #[derive(Debug)]

@@ -25,6 +25,7 @@ use http::{Method, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use navicert_client::transport::ResponseBody as ReplyBody;
 use navicert_io::coalescing::CoalescingStream;
 use navicert_io::repoll::poll_until_parked;
 use navicert_io::wake_gate::PollOnWake;
@@ -38,12 +39,12 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use crate::fairness::{Admission, FlowId, Overloaded};
-use crate::forward::ReplyBody;
 use crate::limits::ServerLimits;
 use crate::metrics::ListenerMetrics;
 use crate::problem::Problem;
 use connection_slots::{ConnectionSlots, MIN_IDLE, SlotGuard, SlotState};
 
+pub use crate::problem::CloseConnection;
 pub(crate) use connection_slots::TunnelSlot;
 use http2_heads::Http2Heads;
 use response_body::TrackedBody;
@@ -72,12 +73,6 @@ const IDLE_BUFFER_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Time that an idle HTTP/1.1 connection has to shut down.
 const IDLE_SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
-
-/// Response extension that closes the connection after this response: `Connection: close` in HTTP/1.1, `GOAWAY` in
-/// HTTP/2.
-// S274
-#[derive(Clone, Copy, Debug)]
-pub struct CloseConnection;
 
 /// Remote end of a connection.
 #[derive(Debug)]
@@ -109,7 +104,7 @@ impl Peer {
     }
 
     /// The flow of a client whose requests this peer forwards, or of the peer itself.
-    pub fn flow_of(&self, client: IpAddr) -> FlowId {
+    pub(crate) fn flow_of(&self, client: IpAddr) -> FlowId {
         if client == self.address.ip() { self.flow } else { self.admission.peer_flow(client) }
     }
 

@@ -5,9 +5,9 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use navicert_client::transport::ResponseBody as ReplyBody;
 
 use super::connection_slots::ActiveRequest;
-use crate::forward::ReplyBody;
 
 /// A response body; its connection counts as active until the body is dropped.
 pub(super) struct TrackedBody {

@@ -9,7 +9,7 @@ use super::permission::{Permission, PermissionTarget, PermissionVerb, ResourceTa
 
 /// A user lacks a permission.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Denial {
+pub(crate) struct Denial {
     /// The user.
     pub user: String,
     /// The permission.
@@ -38,7 +38,7 @@ impl fmt::Display for Denial {
 
 impl Denial {
     /// The denial in the message of a `Status`, if it is one of impersonation.
-    pub fn of_impersonation(message: &str) -> Option<Self> {
+    pub(crate) fn of_impersonation(message: &str) -> Option<Self> {
         let (_, rest) = message.split_once("forbidden: User \"")?;
         let (user, rest) = rest.split_once("\" cannot ")?;
         let (verb, rest) = rest.split_once(' ')?;
@@ -60,7 +60,7 @@ impl Denial {
     }
 
     /// Why the identity cannot be impersonated whatever is permitted.
-    pub fn refusal(&self) -> Option<&str> {
+    pub(crate) fn refusal(&self) -> Option<&str> {
         self.reason.as_deref().filter(|reason| reason.starts_with("impersonating "))
     }
 }

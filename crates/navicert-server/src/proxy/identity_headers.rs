@@ -175,7 +175,7 @@ pub fn encode(
 ///
 /// # Errors
 /// [`IdentityError`]: the user cannot be encoded exactly, or is too large.
-pub fn encode_within(
+pub(crate) fn encode_within(
     limit: IdentityLimit,
     user: UserRef<'_>,
     names: &HeaderNames,

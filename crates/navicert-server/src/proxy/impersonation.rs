@@ -21,18 +21,18 @@ use authorization::Authorization;
 pub(super) use authorization::{legacy_permissions, node};
 
 /// Prefix of the extra attributes that name the original user. Clients cannot request keys with it.
-pub const ORIGINAL_USER_PREFIX: &str = "original-user.navicert/";
+pub(crate) const ORIGINAL_USER_PREFIX: &str = "original-user.navicert/";
 /// The extra attributes that name the original user.
-pub const ORIGINAL_USER_KEYS: [&str; 3] =
+pub(crate) const ORIGINAL_USER_KEYS: [&str; 3] =
     ["original-user.navicert/username", "original-user.navicert/uid", "original-user.navicert/groups"];
 
 /// The identity that a client asks to impersonate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ImpersonationRequest(UserInfo);
+pub(crate) struct ImpersonationRequest(UserInfo);
 
 /// An impersonation request was rejected.
 #[derive(Debug, thiserror::Error)]
-pub enum ImpersonationError {
+pub(crate) enum ImpersonationError {
     /// The headers are invalid.
     #[error("{0}")]
     Malformed(&'static str),
@@ -49,7 +49,7 @@ impl ImpersonationRequest {
     ///
     /// # Errors
     /// [`ImpersonationError::Malformed`]: no user is named, or a reserved key is used.
-    pub fn read(headers: &HeaderMap) -> Result<Option<Self>, ImpersonationError> {
+    pub(crate) fn read(headers: &HeaderMap) -> Result<Option<Self>, ImpersonationError> {
         let mut user = UserInfo::default();
         let (mut names, mut uids, mut others) = (0, 0, 0);
         for (name, value) in headers {
@@ -94,7 +94,7 @@ impl ImpersonationRequest {
     ///
     /// # Errors
     /// [`ImpersonationError`]: it may not, or the review failed.
-    pub async fn authorize(
+    pub(crate) async fn authorize(
         self,
         user: UserRef<'_>,
         request: Option<&RequestInfo<'_>>,

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::request_info::RequestInfo;
 
 /// API group of the identity's parts; in legacy impersonation only of UIDs and extra attributes.
-pub const AUTHENTICATION: &str = "authentication.k8s.io";
+pub(crate) const AUTHENTICATION: &str = "authentication.k8s.io";
 
 /// A permission.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -149,7 +149,7 @@ impl Permission {
 
     /// Sets the subresource.
     #[must_use]
-    pub fn with_subresource(self, subresource: &str) -> Self {
+    pub(crate) fn with_subresource(self, subresource: &str) -> Self {
         self.with(|target| subresource.clone_into(&mut target.subresource))
     }
 
@@ -169,7 +169,7 @@ impl Permission {
 
     /// Sets the namespace.
     #[must_use]
-    pub fn with_namespace(self, namespace: &str) -> Self {
+    pub(crate) fn with_namespace(self, namespace: &str) -> Self {
         self.with(|target| namespace.clone_into(&mut target.namespace))
     }
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use navicert_types::tree::yaml_quoted;
+
 use super::impersonation::service_account;
 use super::permission::{Permission, PermissionTarget};
 
@@ -30,7 +32,7 @@ enum RuleScope {
 
 /// The rules that grant permissions: one per API group and set of verbs, and one per resource with names. Namespaces are left
 /// out.
-pub fn policy_rules<'p>(permissions: impl IntoIterator<Item = &'p Permission>) -> Vec<PolicyRule> {
+pub(crate) fn policy_rules<'p>(permissions: impl IntoIterator<Item = &'p Permission>) -> Vec<PolicyRule> {
     let mut by_verb: Vec<PolicyRule> = Vec::new();
     for Permission { verb, target } in permissions {
         let verbs = vec![verb.to_string()];
@@ -61,7 +63,7 @@ pub fn policy_rules<'p>(permissions: impl IntoIterator<Item = &'p Permission>) -
 }
 
 /// The rules as list items, one per line, so that each can be copied from a log.
-pub fn rule_lines<'p>(permissions: impl IntoIterator<Item = &'p Permission>) -> String {
+pub(crate) fn rule_lines<'p>(permissions: impl IntoIterator<Item = &'p Permission>) -> String {
     policy_rules(permissions).iter().map(|rule| format!("- {rule}\n")).collect()
 }
 
@@ -133,7 +135,7 @@ impl PolicyRule {
                 continue;
             }
             text += &format!("{name}:\n");
-            values.iter().for_each(|value| text += &format!("  - {}\n", quoted(value)));
+            values.iter().for_each(|value| text += &format!("  - {}\n", yaml_quoted(value)));
         }
         text
     }
@@ -179,12 +181,15 @@ impl RoleSubject {
             RoleSubject::ServiceAccount { namespace, name } => {
                 format!(
                     "- kind: ServiceAccount\n  namespace: {}\n  name: {}\n",
-                    quoted(namespace),
-                    quoted(name)
+                    yaml_quoted(namespace),
+                    yaml_quoted(name)
                 )
             }
             RoleSubject::User(name) => {
-                format!("- kind: User\n  apiGroup: rbac.authorization.k8s.io\n  name: {}\n", quoted(name))
+                format!(
+                    "- kind: User\n  apiGroup: rbac.authorization.k8s.io\n  name: {}\n",
+                    yaml_quoted(name)
+                )
             }
         }
     }
@@ -206,12 +211,7 @@ fn texts(list: &[String]) -> Vec<&str> {
 }
 
 fn flow_list(values: &[&str]) -> String {
-    format!("[{}]", values.iter().map(|value| quoted(value)).collect::<Vec<_>>().join(", "))
-}
-
-/// A string in YAML. JSON's escapes are YAML's too.
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    format!("[{}]", values.iter().map(|value| yaml_quoted(value)).collect::<Vec<_>>().join(", "))
 }
 
 #[cfg(test)]

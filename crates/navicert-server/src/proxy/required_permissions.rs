@@ -25,7 +25,7 @@ const MAX_NAMED_VALUES: usize = 64;
 
 /// Extra attributes of a service account whose token is bound to a pod or node.
 // S276
-pub const BOUND_TOKEN_KEYS: [&str; 5] = [
+pub(crate) const BOUND_TOKEN_KEYS: [&str; 5] = [
     CREDENTIAL_ID,
     "authentication.kubernetes.io/pod-name",
     "authentication.kubernetes.io/pod-uid",

@@ -12,7 +12,7 @@ use crate::user_ref::UserRef;
 
 /// The first version whose API server has constrained impersonation switched on.
 // S237
-pub const CONSTRAINED_IMPERSONATION_SINCE: (u32, u32) = (1, 36);
+pub(crate) const CONSTRAINED_IMPERSONATION_SINCE: (u32, u32) = (1, 36);
 
 /// Maximum size of a response.
 const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
@@ -20,7 +20,7 @@ const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
 /// A review failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum AccessReviewError {
+pub(crate) enum AccessReviewError {
     /// The request could not be sent.
     #[error("failed to send a request to the API server")]
     Transport(#[from] TransportError),
@@ -46,7 +46,7 @@ pub enum AccessReviewError {
 ///
 /// # Errors
 /// [`AccessReviewError`]: the review failed.
-pub async fn self_access_review(
+pub(crate) async fn self_access_review(
     transport: &Transport,
     permission: &Permission,
 ) -> Result<bool, AccessReviewError> {
@@ -61,7 +61,7 @@ pub async fn self_access_review(
 /// # Errors
 /// [`AccessReviewError`]: the review failed.
 // S145
-pub async fn subject_access_review(
+pub(crate) async fn subject_access_review(
     transport: &Transport,
     user: UserRef<'_>,
     permission: &Permission,
@@ -120,7 +120,7 @@ fn undetermined(response: &Value) -> Option<String> {
 ///
 /// # Errors
 /// [`AccessReviewError`]: the review failed.
-pub async fn self_subject_review(
+pub(crate) async fn self_subject_review(
     transport: &Transport,
     headers: &[(HeaderName, HeaderValue)],
 ) -> Result<String, AccessReviewError> {
@@ -136,7 +136,7 @@ pub async fn self_subject_review(
 ///
 /// # Errors
 /// [`AccessReviewError`]: the request failed.
-pub async fn server_version(
+pub(crate) async fn server_version(
     transport: &Transport,
     headers: &[(HeaderName, HeaderValue)],
 ) -> Result<(u32, u32), AccessReviewError> {

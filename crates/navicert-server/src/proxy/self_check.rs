@@ -27,7 +27,7 @@ use crate::user_ref::{ANONYMOUS, UserRef};
 
 /// Result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verdict {
+pub(crate) struct Verdict {
     /// How the proxy acts for others, as far as its permissions suffice.
     pub access: Access,
     /// What the proxy lacks to serve users of every kind.
@@ -36,7 +36,7 @@ pub struct Verdict {
 
 /// How the proxy acts for others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Access {
+pub(crate) struct Access {
     /// The way of impersonation that the rules for users take, complete or not; `None` for a front proxy, and if there are no
     /// users.
     pub users: Option<ImpersonationWay>,
@@ -48,7 +48,7 @@ pub struct Access {
 
 /// Which requests of users of one kind can be forwarded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RequestLimit {
+pub(crate) struct RequestLimit {
     kind: SubjectKind,
     servable: Vec<Permission>,
     unservable: Vec<Permission>,
@@ -56,7 +56,7 @@ pub struct RequestLimit {
 
 /// What the proxy lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Missing {
+pub(crate) enum Missing {
     /// Permissions.
     Permissions(Vec<Permission>),
     /// The API server does not accept identity headers from the proxy's certificate.
@@ -115,7 +115,7 @@ fn verbs(permissions: &[Permission]) -> String {
 ///
 /// # Errors
 /// [`AccessReviewError`]: a review failed.
-pub async fn check(
+pub(crate) async fn check(
     upstream: &Transport,
     settings: &ProxySettings,
     mapped: &MappedAttributes,
@@ -168,7 +168,7 @@ async fn check_identity_headers(
 /// # Errors
 /// [`AccessReviewError`]: the API server did not say.
 // V7
-pub async fn shared_authority(
+pub(crate) async fn shared_authority(
     upstream: &Transport,
     settings: &ProxySettings,
 ) -> Result<Option<SharedAuthority>, AccessReviewError> {

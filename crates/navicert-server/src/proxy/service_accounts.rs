@@ -4,12 +4,13 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use aws_lc_rs::hmac;
 use navicert_client::credential::BoxFuture;
 use navicert_client::transport::Timer;
+use navicert_io::flights::Flights;
 use navicert_types::token_review::UserInfo;
 use navicert_types::{Clock, error_chain};
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -70,6 +71,8 @@ pub struct ServiceAccountReviews {
     reviewer: Arc<dyn TokenReviewer>,
     key: hmac::Key,
     state: Mutex<ReviewState>,
+    /// Reviews in progress.
+    flights: Flights<TokenDigest, ReviewResult>,
     permits: Semaphore,
     /// For tokens that were valid before: a flood of unknown tokens does not delay them.
     reserved_permits: Semaphore,
@@ -85,16 +88,8 @@ struct ReviewState {
     /// Separate: invalid tokens do not evict valid ones.
     accepted: ReviewCache<Arc<UserInfo>>,
     rejected: ReviewCache<()>,
-    /// Reviews in progress.
-    flights: HashMap<TokenDigest, Arc<Flight>>,
     /// Requests with a review in progress.
     waiting: usize,
-}
-
-#[derive(Default)]
-struct Flight {
-    leader: tokio::sync::Mutex<()>,
-    result: OnceLock<ReviewResult>,
 }
 
 impl ServiceAccountReviews {
@@ -107,6 +102,7 @@ impl ServiceAccountReviews {
             reviewer,
             key,
             state: Mutex::default(),
+            flights: Flights::new(),
             permits: Semaphore::new(MAX_CONCURRENT_REVIEWS - RESERVED_REVIEWS),
             reserved_permits: Semaphore::new(RESERVED_REVIEWS),
             clock,
@@ -123,34 +119,32 @@ impl ServiceAccountReviews {
         if let Some(known) = self.state().cached(&name, self.clock.monotonic()) {
             return Ok(known);
         }
-        let member = self.join(name)?;
-        let _leader = match member.flight.leader.try_lock() {
-            Ok(leader) => leader,
-            Err(_) => tokio::select! {
-                leader = member.flight.leader.lock() => leader,
+        let _waiting = self.wait(&name)?;
+        let member = self.flights.join(name, || ());
+        let lead = match member.try_lead() {
+            Some(lead) => lead,
+            None => tokio::select! {
+                lead = member.lead() => lead,
                 () = self.timer.sleep(MAX_REVIEW_WAIT) => return Err(ReviewFailed),
             },
         };
-        if let Some(result) = member.flight.result.get() {
+        if let Some(result) = member.result() {
             return result.clone();
         }
         let result = self.run(token, &name).await;
-        let _ = member.flight.result.set(result.clone());
-        // Requests that arrive from now on start a new flight.
-        self.state().flights.remove(&name);
+        member.finish(lead, result.clone());
         result
     }
 
-    /// Joins or starts the review of a token.
-    fn join(&self, name: TokenDigest) -> Result<FlightGuard<'_>, ReviewFailed> {
+    /// Counts a request with a review in progress until the guard is dropped.
+    fn wait(&self, name: &TokenDigest) -> Result<WaitGuard<'_>, ReviewFailed> {
         let mut state = self.state();
-        let reserve = if state.accepted.contains(&name) { MAX_WAITING_REVIEWS } else { 0 };
+        let reserve = if state.accepted.contains(name) { MAX_WAITING_REVIEWS } else { 0 };
         if state.waiting >= MAX_WAITING_REVIEWS + reserve {
             return Err(ReviewFailed);
         }
         state.waiting += 1;
-        let flight = Arc::clone(state.flights.entry(name).or_default());
-        Ok(FlightGuard { reviews: self, name, flight })
+        Ok(WaitGuard(self))
     }
 
     /// Reviews a token when it is its turn, and caches the result.
@@ -201,22 +195,13 @@ impl ReviewState {
     }
 }
 
-/// Membership in a flight. The last member to leave removes it.
-struct FlightGuard<'r> {
-    reviews: &'r ServiceAccountReviews,
-    name: TokenDigest,
-    flight: Arc<Flight>,
-}
+/// A request with a review in progress.
+struct WaitGuard<'r>(&'r ServiceAccountReviews);
 
-impl Drop for FlightGuard<'_> {
+impl Drop for WaitGuard<'_> {
     fn drop(&mut self) {
-        let mut state = self.reviews.state();
+        let mut state = self.0.state();
         state.waiting = state.waiting.saturating_sub(1);
-        let is_ours = state.flights.get(&self.name).is_some_and(|flight| Arc::ptr_eq(flight, &self.flight));
-        // One reference is the map's, one is our own; `join` cannot run while the state is locked.
-        if is_ours && Arc::strong_count(&self.flight) == 2 {
-            state.flights.remove(&self.name);
-        }
     }
 }
 
@@ -371,7 +356,7 @@ mod tests {
         tokio::task::yield_now().await;
         assert!(reviews.review("good-2").await.unwrap().is_some());
         let state = reviews.state();
-        assert_eq!((state.flights.len(), state.waiting), (0, 0));
+        assert_eq!((reviews.flights.in_flight(), state.waiting), (0, 0));
     }
 
     #[tokio::test(start_paused = true)]

@@ -116,7 +116,7 @@ impl UpstreamAccess {
     }
 
     /// That the certificate of a front proxy is a user's, too, and what to change.
-    pub fn shared_authority(&self) -> Option<String> {
+    pub(crate) fn shared_authority(&self) -> Option<String> {
         self.state().shared_authority.clone().map(|shared| {
             let shared = FrontProxyTrust::Shared(shared);
             format!("{shared}; {}", shared.to_do().unwrap_or_default())

@@ -5,7 +5,7 @@ use std::time::Duration;
 use navicert_types::decode::{Decode, Decoder};
 use navicert_types::tree::Node;
 
-use crate::settings::positive_duration;
+use crate::setting_values::positive_duration;
 
 /// Settings of the webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]

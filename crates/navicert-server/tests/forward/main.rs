@@ -19,7 +19,7 @@ use navicert_server::forward::ForwardRules;
 use navicert_server::listener::{self, Handler, Peer, Security, Socket};
 use navicert_server::metrics::ListenerMetrics;
 use navicert_server::{Forwarder, Identify, Problem, ReplyBody, ServerLimits, UpstreamIdentity};
-use navicert_testkit::raw::status;
+use navicert_testkit::net::raw::status;
 use navicert_testkit::{ApiServer, Ca, RawClient};
 use navicert_types::SystemClock;
 use tokio::sync::watch;

@@ -8,7 +8,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use navicert_client::transport::TransportSettings;
 use navicert_server::ServerLimits;
 use navicert_server::forward::ForwardRules;
-use navicert_testkit::http_server::BodyState;
+use navicert_testkit::net::http_server::BodyState;
 use navicert_testkit::{Answer, Cut, Gate, HttpClient, RawClient, Watch};
 use serde_json::json;
 

@@ -5,7 +5,7 @@ use navicert_authn::config::BaseProfile;
 use navicert_server::ServerLimits;
 use navicert_server::proxy::identity_headers::{AllowedNames, HeaderNames, IdentityLimit};
 use navicert_server::proxy::settings::{IdentityMode, ProxySettings, SelfCheck};
-use navicert_testkit::http_server::Request as Seen;
+use navicert_testkit::net::http_server::Request as Seen;
 use navicert_testkit::{Answer, HttpClient};
 use serde_json::json;
 

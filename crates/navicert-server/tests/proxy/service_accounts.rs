@@ -10,7 +10,7 @@ use navicert_server::proxy::settings::{
     ImpersonationPolicy, MaxStreamAge, ProxySettings, SelfCheck, ServiceAccountTokens,
 };
 use navicert_testkit::Watch;
-use navicert_testkit::jws::unsigned;
+use navicert_testkit::pki::jws::unsigned;
 use navicert_types::clock::ManualClock;
 use navicert_types::token_review::UserInfo;
 use serde_json::json;

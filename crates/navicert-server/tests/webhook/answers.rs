@@ -3,7 +3,7 @@
 use http::Request;
 use navicert_authn::config::BaseProfile;
 use navicert_server::webhook::{AudienceMode, NotReadyStatus, WebhookSettings};
-use navicert_testkit::jws::with_tampered_signature;
+use navicert_testkit::pki::jws::with_tampered_signature;
 use navicert_testkit::{Answer, Ca, Gate, Issuer};
 use serde_json::json;
 

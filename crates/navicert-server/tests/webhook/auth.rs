@@ -2,7 +2,7 @@
 
 use http::Request;
 use navicert_server::client_auth::{ClientAuth, TokenFile};
-use navicert_testkit::http_client::Reply;
+use navicert_testkit::net::http_client::Reply;
 use serde_json::json;
 
 use super::{Fixture, Options};
@@ -67,9 +67,13 @@ async fn rejects_other_requests_without_a_reason() {
 #[tokio::test]
 async fn too_many_groups_are_a_403_with_their_own_reason() {
     let fixture = Fixture::start(Options::default()).await;
-    let token = fixture.token(json!({"groups": vec!["g"; 1_001]}));
+    let groups: Vec<String> = (0..1_001).map(|number| number.to_string()).collect();
+    let token = fixture.token(json!({"groups": groups}));
     let reply = ask(&fixture, &[("authorization", &format!("Bearer {token}"))]).await;
     assert_eq!((reply.status.as_u16(), reply.header("x-remote-user")), (403, None));
+    let same = fixture.token(json!({"groups": vec!["g"; 1_001]}));
+    let reply = ask(&fixture, &[("authorization", &format!("Bearer {same}"))]).await;
+    assert_eq!(reply.header("x-remote-groups"), Some("g"), "S264: each group once, as in the proxy");
     fixture.until("its line", || fixture.audit().contains("\"reason\":\"identity_too_large\"")).await;
 }
 

@@ -35,7 +35,7 @@ use navicert_server::reload::ReloadTask;
 use navicert_server::serving::{BoundListener, Server, ServerRuntime, ShutdownTiming};
 use navicert_server::tls::{ServerTls, TlsFiles};
 use navicert_server::webhook::{Webhook, WebhookSettings};
-use navicert_testkit::http_client::Reply;
+use navicert_testkit::net::http_client::Reply;
 use navicert_testkit::{Ca, HttpClient, Identity, Issuer, wait};
 use navicert_types::{Clock as _, SystemClock, Timestamp};
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 //! WV8–WV10).
 
 use navicert_server::webhook::{AudienceMode, WebhookSettings};
-use navicert_testkit::jws::{unsigned, with_payload, with_tampered_signature};
+use navicert_testkit::pki::jws::{unsigned, with_payload, with_tampered_signature};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};

@@ -10,8 +10,6 @@ use std::fmt;
 use navicert_types::Secret;
 use thiserror::Error;
 
-use crate::error::Reason;
-
 pub use file::PinFile;
 pub use pinentry::Pinentry;
 pub use terminal::TerminalPin;
@@ -76,17 +74,6 @@ pub enum PinError {
     /// The entered PIN is empty.
     #[error("the PIN is empty")]
     Empty,
-}
-
-impl PinError {
-    /// The reason reported in the signer protocol.
-    // C884
-    pub fn reason(&self) -> Reason {
-        match self {
-            PinError::Cancelled | PinError::Empty => Reason::UserCancelled,
-            _ => Reason::Internal,
-        }
-    }
 }
 
 /// Provides no PIN: a key without a PIN works, and any other fails with an error that says what to do.

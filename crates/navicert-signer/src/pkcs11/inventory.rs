@@ -172,6 +172,7 @@ fn issuer_of(
 
 /// A key as `navicert signer list` shows it.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct FoundKey {
     /// `CKA_ID`.
     pub id: Vec<u8>,
@@ -200,6 +201,7 @@ impl FoundKey {
 
 /// Subject and expiry of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CertificateHolder {
     /// The common name, which Kubernetes uses as the user name.
     pub name: String,

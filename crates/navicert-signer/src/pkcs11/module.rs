@@ -163,6 +163,7 @@ impl fmt::Debug for Pkcs11Module {
 
 /// A snapshot of a token's state.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Pkcs11Token {
     pub(super) slot: Slot,
     pub(super) slot_description: String,

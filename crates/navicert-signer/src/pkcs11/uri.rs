@@ -54,6 +54,7 @@ pub struct Pkcs11Uri {
 
 /// The `type` of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ObjectType {
     /// `cert`
     Certificate,

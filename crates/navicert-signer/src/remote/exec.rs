@@ -34,6 +34,7 @@ const MAX_PROMPT_CHARS: usize = 1024;
 /// The protocol version of a signer.
 // C820, C880
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SignerProtocol {
     /// Version v1alpha1 of the KEP, or its prototype.
     V1Alpha1(v1alpha1::Kinds),

@@ -14,8 +14,11 @@ mod socket;
 pub mod wire;
 
 pub use exec::{ExecSigner, ExecSignerSettings, SignerProtocol, SignerTimeouts};
+#[cfg(feature = "pkcs11")]
 pub(crate) use request_handler::error_message;
 pub use request_handler::{KeyStore, handle_request, handle_v1alpha1_request};
 pub use server::SignerServer;
+#[cfg(feature = "pkcs11")]
+pub(crate) use session_runner::SESSION_VARIABLE;
 pub use session_runner::SessionRunner;
 pub use socket::SocketSigner;

@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use navicert_plugin::{Command, Completed, Permitted, RunError, Runner, Session};
 use navicert_types::external_signer::{REQUEST_FD_VARIABLE, v1};
 
-use crate::program::SESSION_VARIABLE;
+/// The environment variable that a client sets to `1` if it keeps the standard input open for further requests: the signer
+/// then logs in with the first one, so that one PIN is enough for all of them.
+pub(crate) const SESSION_VARIABLE: &str = "NAVICERT_SIGNER_SESSION";
 
 /// The program that can stay. Other signers are run for every request.
 const PROGRAM: &str = "navicert-signer-pkcs11";

@@ -8,4 +8,5 @@ mod resolver;
 mod signer;
 
 pub use resolver::ClientCertificate;
+pub(crate) use resolver::certified_key;
 pub use signer::sign_error;

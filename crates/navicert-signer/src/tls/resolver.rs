@@ -14,12 +14,9 @@ use crate::identity::SigningIdentity;
 ///
 /// ```
 /// # fn example(roots: rustls::RootCertStore, identity: navicert_signer::SigningIdentity) -> rustls::ClientConfig {
-/// use std::sync::Arc;
-/// use navicert_signer::tls::ClientCertificate;
-///
 /// rustls::ClientConfig::builder()
 ///     .with_root_certificates(roots)
-///     .with_client_cert_resolver(Arc::new(ClientCertificate::new(Arc::new(identity))))
+///     .with_client_cert_resolver(identity.client_cert_resolver())
 /// # }
 /// ```
 pub struct ClientCertificate(Arc<CertifiedKey>);
@@ -27,9 +24,14 @@ pub struct ClientCertificate(Arc<CertifiedKey>);
 impl ClientCertificate {
     /// Presents this identity.
     pub fn new(identity: Arc<SigningIdentity>) -> Self {
-        let chain = identity.chain().to_vec();
-        ClientCertificate(Arc::new(CertifiedKey::new(chain, Arc::new(TlsKey(identity)))))
+        ClientCertificate(certified_key(identity))
     }
+}
+
+/// The chain and key of an identity as rustls uses them.
+pub(crate) fn certified_key(identity: Arc<SigningIdentity>) -> Arc<CertifiedKey> {
+    let chain = identity.chain().to_vec();
+    Arc::new(CertifiedKey::new(chain, Arc::new(TlsKey(identity))))
 }
 
 impl ResolvesClientCert for ClientCertificate {

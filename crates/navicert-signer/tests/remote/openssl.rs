@@ -6,8 +6,9 @@ use std::path::Path;
 use navicert_signer::remote::wire::sample_message;
 use navicert_signer::scheme::Padding;
 use navicert_signer::{Hash, Input, Scheme};
-use navicert_testkit::ca::pem;
-use navicert_testkit::{KeyKind, Program, tools};
+use navicert_testkit::cli::tools;
+use navicert_testkit::pki::ca::pem;
+use navicert_testkit::{KeyKind, Program};
 
 use crate::softhsm::{PIN, Token};
 use crate::support::V1ALPHA1;

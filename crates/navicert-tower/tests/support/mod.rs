@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use axum::Router;
 use bytes::Bytes;
 use http::Request;
-use navicert_testkit::http_client::Reply;
+use navicert_testkit::net::http_client::Reply;
 use navicert_testkit::{Ca, HttpClient, Issuer, wait};
 use navicert_tower::AuthnLayer;
 use navicert_types::{Clock as _, SystemClock};

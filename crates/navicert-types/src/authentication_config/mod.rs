@@ -12,6 +12,7 @@ use crate::decode::DecodeMode;
 use crate::diagnostic::Diagnostics;
 use crate::tree::{Node, Syntax};
 use crate::versioned::Versions;
+use crate::wire_text::wire_text;
 
 /// The kind's name.
 pub const KIND: &str = "AuthenticationConfiguration";
@@ -59,9 +60,17 @@ pub struct Issuer {
     /// Accepted audiences.
     pub audiences: Vec<String>,
     /// How several audiences are matched.
-    pub audience_match_policy: String,
+    pub audience_match_policy: AudienceMatchPolicy,
     /// Egress selector for requests to the issuer.
     pub egress_selector_type: String,
+}
+
+wire_text! {
+    /// How several audiences are matched.
+    AudienceMatchPolicy {
+        /// One of them suffices.
+        MatchAny = "MatchAny",
+    }
 }
 
 /// A rule about claims: a claim with its required value, or an expression.
@@ -104,6 +113,7 @@ pub struct PrefixedClaimOrExpression {
 
 /// A claim, or an expression.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ClaimOrExpression {
     /// The claim.
     pub claim: String,
@@ -113,6 +123,7 @@ pub struct ClaimOrExpression {
 
 /// One extra attribute of a user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ExtraMapping {
     /// Its name, such as `example.com/tenant`.
     pub key: String,
@@ -122,6 +133,7 @@ pub struct ExtraMapping {
 
 /// A rule about the user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UserValidationRule {
     /// An expression over `user` of type bool.
     pub expression: String,
@@ -140,6 +152,7 @@ pub struct AnonymousAuthConfig {
 
 /// A request that may be anonymous.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AnonymousAuthCondition {
     /// The request's exact path.
     pub path: String,

@@ -25,6 +25,7 @@ static TEST: Versions<AuthenticationTest> = Versions {
 
 /// A suite of cases for one configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AuthenticationTest {
     /// Path of the configuration, relative to the suite file.
     pub configuration: String,
@@ -50,6 +51,7 @@ pub enum TestProfile {
 
 /// An input and its expected result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TestCase {
     /// One sentence that describes the case.
     pub name: String,
@@ -74,6 +76,7 @@ pub enum TestInput {
 
 /// The claims of a case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TestClaims {
     /// Names of the given claims.
     pub names: Vec<String>,
@@ -94,6 +97,7 @@ pub enum Expectation {
 
 /// An expected user; omitted fields must be empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ExpectedUser {
     /// The name.
     pub username: String,
@@ -107,6 +111,7 @@ pub struct ExpectedUser {
 
 /// An expected rejection; omitted fields match anything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ExpectedRejection {
     /// The reason's class, such as `audience` or `claim_rule`.
     pub reason: Option<String>,

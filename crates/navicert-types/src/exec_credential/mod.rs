@@ -164,6 +164,7 @@ impl fmt::Debug for ServerResponse {
 /// The plugin's response; the same in every version. Not validated here.
 // C240
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ExecCredentialStatus {
     /// When the credential expires; `None` (also for Go's zero time) means never.
     // C333

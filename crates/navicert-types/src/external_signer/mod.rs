@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use navicert_go::base64::STANDARD;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 

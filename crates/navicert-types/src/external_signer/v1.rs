@@ -3,7 +3,7 @@
 // C880–C885
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use navicert_go::base64::STANDARD;
 use serde::{Deserialize, Serialize};
 
 use super::{MessageError, SignerConfiguration, decode, expect_type, type_meta};

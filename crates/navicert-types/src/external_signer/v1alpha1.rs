@@ -4,7 +4,7 @@
 // C820
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use navicert_go::base64::STANDARD;
 use serde::{Deserialize, Serialize};
 
 use super::{MessageError, SignerConfiguration, decode, expect_type, type_meta};

@@ -99,6 +99,7 @@ pub struct CredentialProviderRequest {
 
 /// A plugin's response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CredentialProviderResponse {
     /// The cache key type as written: `Image`, `Registry` or `Global`.
     pub cache_key_type: String,
@@ -110,6 +111,7 @@ pub struct CredentialProviderResponse {
 
 /// A user name and a password.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AuthConfig {
     /// The user name.
     pub username: String,

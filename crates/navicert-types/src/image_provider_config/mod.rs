@@ -10,6 +10,7 @@ use crate::secret::Secret;
 use crate::time::Duration;
 use crate::tree::{Node, Syntax};
 use crate::versioned::{Kind, Versions};
+use crate::wire_text::wire_text;
 
 /// Decodes every wire version.
 // I20, I21, I23
@@ -29,6 +30,7 @@ const KIND: &str = "CredentialProviderConfig";
 
 /// The providers of one file, in the order of the text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CredentialProviderConfig {
     /// The providers.
     pub providers: Vec<CredentialProvider>,
@@ -37,6 +39,7 @@ pub struct CredentialProviderConfig {
 /// One provider. Fields have no defaults; missing and null give the zero value.
 // I29
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CredentialProvider {
     /// The name, also the file name of the executable.
     pub name: String,
@@ -57,6 +60,7 @@ pub struct CredentialProvider {
 
 /// One environment variable of a plugin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EnvironmentVariable {
     /// Its name.
     pub name: String,
@@ -66,17 +70,28 @@ pub struct EnvironmentVariable {
 
 /// What a provider receives about the pod's service account (KEP-4412).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TokenAttributes {
     /// Audience of the token; empty for no token.
     pub service_account_token_audience: String,
-    /// `Token` or `ServiceAccount`: the cache key for responses.
-    pub cache_type: String,
+    /// The cache key for responses.
+    pub cache_type: CacheType,
     /// Whether the provider is skipped for pods without a service account.
     pub require_service_account: Option<bool>,
     /// Annotations without which the provider is skipped.
     pub required_service_account_annotation_keys: Vec<String>,
     /// Annotations passed to the provider if present.
     pub optional_service_account_annotation_keys: Vec<String>,
+}
+
+wire_text! {
+    /// What responses with a service account token may be shared between.
+    CacheType {
+        /// Requests with the same token.
+        Token = "Token",
+        /// Requests for the same service account.
+        ServiceAccount = "ServiceAccount",
+    }
 }
 
 /// Decodes a document of any version; `P` decodes one provider.

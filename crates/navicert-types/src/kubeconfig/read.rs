@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use super::{
-    AuthInfo, AuthProviderConfig, Cluster, Context, ExecConfig, ExecEnvVar, Kubeconfig, NamedAuthInfo,
-    NamedCluster, NamedContext, NamedExtension, Preferences,
+    AuthInfo, AuthProviderConfig, Cluster, Context, ExecConfig, ExecEnvVar, InteractiveMode, Kubeconfig,
+    NamedAuthInfo, NamedCluster, NamedContext, NamedExtension, Preferences,
 };
 use crate::decode::{Base64, Decode, DecodeMode, Decoder, Fields};
 use crate::diagnostic::{DiagnosticKind, Diagnostics};
@@ -155,8 +155,8 @@ impl Decode for ExecConfig {
             exec.api_version.as_str(),
             "client.authentication.k8s.io/v1beta1" | "client.authentication.k8s.io/v1alpha1"
         );
-        if is_old && exec.interactive_mode.is_empty() {
-            exec.interactive_mode = "IfAvailable".to_owned(); // C109
+        if is_old && exec.interactive_mode == InteractiveMode::Unset {
+            exec.interactive_mode = InteractiveMode::IfAvailable; // C109
         }
         Some(exec)
     }

@@ -90,7 +90,11 @@ fn decodes_every_field() {
     assert_eq!((user.impersonate_groups.len(), user.impersonate_user_extra["scope"].len()), (2, 2));
     let exec = user.exec.as_ref().unwrap();
     assert_eq!((exec.args.len(), exec.env[0].value.expose().as_str()), (4, "canary"));
-    assert!(exec.provide_cluster_info && exec.install_hint == "get it" && exec.interactive_mode == "Never");
+    assert!(
+        exec.provide_cluster_info
+            && exec.install_hint == "get it"
+            && exec.interactive_mode == InteractiveMode::Never
+    );
     assert_eq!(user.auth_provider.as_ref().unwrap().config["id-token"].expose(), "canary");
     assert_eq!(config.contexts[0].context.namespace, "ns");
     assert_eq!((config.current_context.as_str(), config.extensions[0].name.as_str()), ("dev", "top"));
@@ -234,7 +238,7 @@ fn missing_mode_means_if_available_for_old_versions_only() {
             "users: [{{user: {{exec: {{apiVersion: client.authentication.k8s.io/{version}, {mode}}}}}}}]"
         );
         let config = decode(text.as_bytes()).unwrap();
-        assert_eq!(config.users[0].user.exec.as_ref().unwrap().interactive_mode, expected, "{text}");
+        assert_eq!(config.users[0].user.exec.as_ref().unwrap().interactive_mode.as_str(), expected, "{text}");
     }
 }
 

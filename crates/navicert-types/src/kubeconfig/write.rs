@@ -164,7 +164,7 @@ impl Writer {
             push_text(tree, "apiVersion", &exec.api_version);
             push_text(tree, "installHint", &exec.install_hint);
             tree.push("provideClusterInfo", exec.provide_cluster_info);
-            push_text(tree, "interactiveMode", &exec.interactive_mode);
+            push_text(tree, "interactiveMode", exec.interactive_mode.as_str());
         })
     }
 

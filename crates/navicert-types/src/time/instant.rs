@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use jiff::Timestamp;
+use navicert_go::time::{format_rfc3339, parse_rfc3339};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::decode::{Decode, Decoder};
@@ -33,8 +34,6 @@ pub struct Time {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid time; expected RFC 3339 such as `2031-01-02T03:04:05Z`")]
 pub struct TimeError;
-
-const DAY: i64 = 86_400;
 
 impl Time {
     /// Go's zero time, the start of the year 1, which means "not set".
@@ -79,149 +78,21 @@ impl From<Timestamp> for Time {
     }
 }
 
-/// Parses RFC 3339 as Go does: the hour may have one digit, a comma may replace the point, digits after the ninth are
-/// dropped, offsets reach 24 hours and 60 minutes; second 60 and a lower-case `t` or `z` are rejected.
+/// Parses RFC 3339 as Go does.
 // C243
 impl FromStr for Time {
     type Err = TimeError;
 
     fn from_str(text: &str) -> Result<Self, TimeError> {
-        let mut reader = Reader(text.as_bytes());
-        let time = reader.time().ok_or(TimeError)?;
-        if reader.0.is_empty() { Ok(time) } else { Err(TimeError) }
+        let (seconds, nanoseconds) = parse_rfc3339(text).ok_or(TimeError)?;
+        Ok(Time { seconds, nanoseconds })
     }
-}
-
-struct Reader<'a>(&'a [u8]);
-
-impl Reader<'_> {
-    fn time(&mut self) -> Option<Time> {
-        let year = self.two_digits()? * 100 + self.two_digits()?;
-        self.expect(b'-')?;
-        let month = self.two_digits().filter(|month| (1..=12).contains(month))?;
-        self.expect(b'-')?;
-        let day = self.two_digits().filter(|day| (1..=days_of(year, month)).contains(day))?;
-        self.expect(b'T')?;
-        let hour = self.one_or_two_digits().filter(|hour| *hour < 24)?;
-        self.expect(b':')?;
-        let minute = self.two_digits().filter(|minute| *minute < 60)?;
-        self.expect(b':')?;
-        let second = self.two_digits().filter(|second| *second < 60)?;
-        let nanoseconds = self.fraction();
-        let offset = self.offset()?;
-        let seconds = days_before(year, month, day) * DAY + hour * 3_600 + minute * 60 + second - offset;
-        Some(Time { seconds, nanoseconds })
-    }
-
-    /// A point or comma and at least one digit; anything else is left for what follows.
-    fn fraction(&mut self) -> u32 {
-        let [b'.' | b',', digits @ ..] = self.0 else { return 0 };
-        let count = digits.iter().take_while(|digit| digit.is_ascii_digit()).count();
-        if count == 0 {
-            return 0;
-        }
-        let padded = digits.iter().take(count).copied().chain(std::iter::repeat(b'0')).take(9);
-        let nanoseconds = padded.fold(0, |value, digit| value * 10 + u32::from(digit - b'0'));
-        self.0 = digits.get(count..).unwrap_or_default();
-        nanoseconds
-    }
-
-    /// Seconds east of Greenwich.
-    fn offset(&mut self) -> Option<i64> {
-        let sign = match self.next()? {
-            b'Z' => return Some(0),
-            b'+' => 1,
-            b'-' => -1,
-            _ => return None,
-        };
-        let hours = self.two_digits().filter(|hours| *hours <= 24)?;
-        self.expect(b':')?;
-        let minutes = self.two_digits().filter(|minutes| *minutes <= 60)?;
-        Some(sign * (hours * 3_600 + minutes * 60))
-    }
-
-    fn two_digits(&mut self) -> Option<i64> {
-        Some(self.digit()? * 10 + self.digit()?)
-    }
-
-    fn one_or_two_digits(&mut self) -> Option<i64> {
-        let first = self.digit()?;
-        Some(self.digit().map_or(first, |second| first * 10 + second))
-    }
-
-    fn digit(&mut self) -> Option<i64> {
-        let (digit, rest) = self.0.split_first().filter(|(digit, _)| digit.is_ascii_digit())?;
-        self.0 = rest;
-        Some(i64::from(digit - b'0'))
-    }
-
-    fn expect(&mut self, byte: u8) -> Option<()> {
-        self.next().filter(|next| *next == byte).map(|_| ())
-    }
-
-    fn next(&mut self) -> Option<u8> {
-        let (next, rest) = self.0.split_first()?;
-        self.0 = rest;
-        Some(*next)
-    }
-}
-
-fn is_leap(year: i64) -> bool {
-    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
-}
-
-fn days_of(year: i64, month: i64) -> i64 {
-    match month {
-        2 => 28 + i64::from(is_leap(year)),
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
-}
-
-/// Days of the Gregorian calendar from the first of January of the year 0 to that of `year`.
-fn days_to_year(year: i64) -> i64 {
-    let before = year - 1;
-    365 * year + before.div_euclid(4) - before.div_euclid(100) + before.div_euclid(400) + 1
-}
-
-/// Days from 1970-01-01 to this date.
-fn days_before(year: i64, month: i64, day: i64) -> i64 {
-    let months: i64 = (1..month).map(|month| days_of(year, month)).sum();
-    days_to_year(year) - days_to_year(1970) + months + day - 1
-}
-
-/// Year, month and day of this many days after 1970-01-01.
-fn date_of(days: i64) -> (i64, i64, i64) {
-    let since_zero = days + days_to_year(1970);
-    // 146 097 days are 400 years; the guess is at most one too high or low.
-    let mut year = (since_zero * 400).div_euclid(146_097);
-    while days_to_year(year) > since_zero {
-        year -= 1;
-    }
-    while days_to_year(year + 1) <= since_zero {
-        year += 1;
-    }
-    let (mut month, mut rest) = (1, since_zero - days_to_year(year));
-    while rest >= days_of(year, month) {
-        rest -= days_of(year, month);
-        month += 1;
-    }
-    (year, month, rest + 1)
 }
 
 /// RFC 3339 in UTC with the shortest fraction.
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (year, month, day) = date_of(self.seconds.div_euclid(DAY));
-        let second = self.seconds.rem_euclid(DAY);
-        let sign = if year < 0 { "-" } else { "" };
-        let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
-        write!(f, "{sign}{:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}", year.unsigned_abs())?;
-        if self.nanoseconds > 0 {
-            let fraction = format!("{:09}", self.nanoseconds);
-            write!(f, ".{}", fraction.trim_end_matches('0'))?;
-        }
-        f.write_str("Z")
+        f.write_str(&format_rfc3339(self.seconds, self.nanoseconds))
     }
 }
 

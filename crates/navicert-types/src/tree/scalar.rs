@@ -2,6 +2,7 @@
 //! JSON.
 
 use base64::Engine as _;
+use navicert_go::base64::{STANDARD, without_line_breaks};
 use zeroize::Zeroizing;
 
 use super::{Number, Value};
@@ -206,10 +207,8 @@ fn finite(text: &str) -> Option<Scalar> {
 }
 
 fn binary(text: &str) -> Result<Scalar, ScalarError> {
-    let packed = Zeroizing::new(text.replace(['\r', '\n'], ""));
-    let bytes = base64::engine::general_purpose::STANDARD
-        .decode(packed.as_bytes())
-        .map_err(|_| ScalarError::Binary)?;
+    let packed = Zeroizing::new(without_line_breaks(text.as_bytes()));
+    let bytes = STANDARD.decode(&*packed).map_err(|_| ScalarError::Binary)?;
     Ok(Scalar::Text(String::from_utf8_lossy(&bytes).into_owned()))
 }
 

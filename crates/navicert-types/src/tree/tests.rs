@@ -410,6 +410,26 @@ proptest! {
     }
 
     #[test]
+    fn written_texts_read_back_unchanged(
+        text in "\\PC{0,20}|.{0,20}|[ \\-#:,'\"|>&*!%@`\\[\\]{}?~.0-9a-z\n\t]{0,30}|(-----[A-Z]{1,4}-----\n|[a-z. -]{1,9}\n){0,4}",
+    ) {
+        let (quoted, inner) = (yaml_quoted(&text), yaml_text(&text, 4));
+        let line_end = if inner.ends_with('\n') { "" } else { "\n" };
+        for (document, syntax) in [
+            (format!("{{\"a\": {quoted}, \"b\": [1]}}"), Syntax::Json),
+            (format!("{{a: {quoted}, b: [1]}}"), Syntax::Yaml),
+            (format!("a: {}\nb: [1]\n", yaml_text(&text, 0)), Syntax::Yaml),
+            (format!("a: {inner}{line_end}b: [1]\n"), Syntax::Yaml),
+        ] {
+            let back = parse(document.as_bytes(), syntax)
+                .map_err(|error| TestCaseError::fail(format!("{error}:\n{document}")))?;
+            let expected = serde_json::json!({"a": text, "b": [1]});
+            let back: serde_json::Value = serde_json::from_str(&back.to_json()).unwrap();
+            prop_assert_eq!(back, expected, "{}", document);
+        }
+    }
+
+    #[test]
     fn error_spans_lie_inside_the_text(text in "[\\[{\"a:ü\u{80}\u{1F600}\\\\u,\n -]{0,30}|\\PC{0,30}|.{0,30}") {
         let shown = source_text(text.as_bytes());
         for (syntax, shown) in [(Syntax::Yaml, shown.as_ref()), (Syntax::Json, text.as_str())] {

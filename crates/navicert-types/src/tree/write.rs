@@ -41,6 +41,27 @@ impl Node {
     }
 }
 
+/// A text as a double-quoted YAML scalar, which is also a JSON string.
+///
+/// ```
+/// use navicert_types::tree::yaml_quoted;
+///
+/// assert_eq!(yaml_quoted("a: \"b\"\u{7f}"), r#""a: \"b\"\u007f""#);
+/// ```
+pub fn yaml_quoted(value: &str) -> String {
+    let mut text = String::with_capacity(value.len() + 2);
+    json_string(&mut text, value);
+    text
+}
+
+/// A text as a YAML scalar: plain if that is unambiguous, quoted otherwise. Text of several lines is a literal block whose
+/// lines have `indent` spaces, if that preserves it and `indent` is not 0; then the scalar ends with a line break.
+pub fn yaml_text(value: &str, indent: usize) -> String {
+    let mut text = String::new();
+    yaml_string(&mut text, value, indent);
+    text
+}
+
 fn json(text: &mut String, node: &Node, indent: Option<usize>) {
     let deeper = indent.map(|level| level + 1);
     match &node.value {
@@ -193,10 +214,19 @@ fn yaml_key(text: &mut String, key: &str, indent: usize) {
 
 fn yaml_scalar(text: &mut String, node: &Node, indent: usize) {
     match &node.value {
-        Value::String(value) if is_safe_plain(value) => text.push_str(value),
-        Value::String(value) if indent > 0 && is_safe_block(value) => yaml_block(text, value, indent),
+        Value::String(value) => yaml_string(text, value, indent),
         Value::Number(Number::OutOfRange(literal)) => json_string(text, literal),
         _ => json_leaf(text, node),
+    }
+}
+
+fn yaml_string(text: &mut String, value: &str, indent: usize) {
+    if is_safe_plain(value) {
+        text.push_str(value);
+    } else if indent > 0 && is_safe_block(value) {
+        yaml_block(text, value, indent);
+    } else {
+        json_string(text, value);
     }
 }
 
@@ -211,16 +241,14 @@ fn yaml_block(text: &mut String, value: &str, indent: usize) {
     }
 }
 
-/// Whether a literal block scalar preserves this multi-line text.
+/// Whether an indented literal block preserves this multi-line text. Markers of documents are none if they are indented.
 fn is_safe_block(value: &str) -> bool {
     let body = value.strip_suffix('\n').unwrap_or(value);
     body.contains('\n')
         && !body.ends_with('\n')
         && !body.starts_with([' ', '\n', '\t'])
         && body.chars().all(|c| c == '\n' || c == '\t' || is_plain_character(c))
-        && body
-            .lines()
-            .all(|line| !line.ends_with([' ', '\t']) && !line.starts_with("---") && !line.starts_with("..."))
+        && body.lines().all(|line| !line.ends_with([' ', '\t']))
 }
 
 /// Whether YAML 1.1 and 1.2 parsers both read this plain scalar as exactly this string.

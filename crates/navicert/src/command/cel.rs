@@ -2,13 +2,15 @@
 
 mod eval;
 
-use std::io::{self, BufRead, Read};
+use std::io::{self, Read};
 use std::path::Path;
 
+use navicert_cel::kubernetes::report::CompileReport;
 use navicert_cel::kubernetes::{self, batch};
 use navicert_cel::{CompileError, Environment, EnvironmentBuilder, Library, Program};
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::batch::process_lines;
 use crate::args::cel::{CelVerb, CheckArgs, LanguageArgs, Subject};
 use crate::exit::Exit;
 use crate::output::{Failure, Output};
@@ -17,7 +19,7 @@ use crate::output::{Failure, Output};
 pub(crate) fn run(verb: &CelVerb, output: &mut Output) -> Result<Exit, Failure> {
     match verb {
         CelVerb::Check(args) => check(args, output),
-        CelVerb::Eval(args) if args.jsonl => process_lines(output),
+        CelVerb::Eval(args) if args.jsonl => process_lines(batch::evaluate, output),
         CelVerb::Eval(args) => eval::run(args, output),
     }
 }
@@ -26,62 +28,23 @@ pub(crate) fn run(verb: &CelVerb, output: &mut Output) -> Result<Exit, Failure> 
 fn check(args: &CheckArgs, output: &mut Output) -> Result<Exit, Failure> {
     let text = expression(&args.expression)?;
     let environment = subject_environment(args.subject, &args.language)?;
-    match compile(&environment, &text, args.rule) {
-        Ok(program) if output.is_json() => {
-            output.json(&json!({"compiled": true, "type": program.result_type()}))?;
-            Ok(Exit::Done)
-        }
+    let compiled = compile(&environment, &text, args.rule);
+    if output.is_json() {
+        output.json(&CompileReport::from(&compiled))?;
+    }
+    match compiled {
+        Ok(_) if output.is_json() => Ok(Exit::Done),
         Ok(program) => {
             output.text(&format!("{}\n", program.result_type()))?;
             Ok(Exit::Done)
         }
-        Err(error) => report_compile_error(&error, output),
-    }
-}
-
-/// Prints the compile errors of an expression.
-fn report_compile_error(error: &CompileError, output: &mut Output) -> Result<Exit, Failure> {
-    if output.is_json() {
-        let complaints = error.diagnostics.iter().map(|diagnostic| {
-            json!({
-                "message": diagnostic.message,
-                "line": diagnostic.line,
-                "column": diagnostic.column,
-                "hint": diagnostic.hint,
-            })
-        });
-        output.json(&json!({"compiled": false, "errors": complaints.collect::<Vec<_>>()}))?;
-    } else {
-        output.note(&error.to_string());
-    }
-    Ok(Exit::No)
-}
-
-/// Processes a batch: one input line, one result line.
-fn process_lines(output: &mut Output) -> Result<Exit, Failure> {
-    for line in io::stdin().lock().split(b'\n') {
-        let line =
-            line.map_err(|error| Failure::bad_input(format!("failed to read standard input: {error}")))?;
-        if line.trim_ascii().is_empty() {
-            continue;
-        }
-        output.line(&process_line(&line))?;
-    }
-    Ok(Exit::Done)
-}
-
-fn process_line(line: &[u8]) -> Value {
-    let request: Value = match serde_json::from_slice(line) {
-        Ok(request) => request,
         Err(error) => {
-            return json!({"id": null, "fault": format!("invalid JSON at column {}", error.column())});
+            if !output.is_json() {
+                output.note(&error.to_string());
+            }
+            Ok(Exit::No)
         }
-    };
-    let mut response = batch::answer(&request);
-    if let Some(members) = response.as_object_mut() {
-        members.insert("id".to_owned(), request.get("id").cloned().unwrap_or_default());
     }
-    response
 }
 
 fn compile(environment: &Environment, text: &str, rule: bool) -> Result<Program, CompileError> {

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Command;
 use clap_complete::Shell;
-use navicert_client::kubeconfig::{KubeconfigSources, MergedKubeconfig, OsFileSystem, load};
+use navicert_client::ConfigOptions;
+use navicert_client::kubeconfig::KubeconfigSources;
 
 use crate::args::{CompleteNamesArgs, NameKind, definition};
 use crate::env::Environment;
@@ -31,10 +32,11 @@ pub(crate) fn names(
     let file = kubeconfig_flag(&args.words, environment.home.as_deref());
     let (variable, home) = (environment.kubeconfig.as_deref(), environment.home.as_deref());
     let sources = KubeconfigSources::locate(file.as_deref(), variable, home);
-    let Ok(loaded) = load(&sources, &environment.current_dir, &OsFileSystem) else {
+    let options = ConfigOptions::new(navicert_plugin::Environment::empty(), &environment.current_dir);
+    let Ok(merged) = options.sources(sources).load() else {
         return Ok(Exit::Done);
     };
-    let config = MergedKubeconfig::new(loaded).config;
+    let config = merged.config;
     let names: Vec<String> = match args.kind {
         NameKind::Contexts => config.contexts.iter().map(|entry| entry.name.clone()).collect(),
         NameKind::Clusters => config.clusters.iter().map(|entry| entry.name.clone()).collect(),

@@ -3,10 +3,8 @@
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
-use navicert_client::doctor::{
-    self, Conclusion, DoctorEvent, DoctorReport, DoctorStep, StepResult, StepStatus,
-};
-use serde_json::{Value, json};
+use navicert_client::doctor::{self, Conclusion, DoctorEvent, DoctorReport, StepResult, StepStatus};
+use navicert_client::report::DoctorSummary;
 
 use super::connect;
 use crate::args::client::DoctorArgs;
@@ -103,9 +101,9 @@ impl ReportPrinter<'_> {
             return Err(failure);
         }
         if self.output.is_json() {
-            self.output.json(&as_json(report))
+            self.output.json(&DoctorSummary::from(report))
         } else {
-            self.output.text(&last_line(report))
+            self.output.text(&format!("\n{report}\n"))
         }
     }
 }
@@ -138,31 +136,4 @@ impl Progress {
             output.progress("");
         }
     }
-}
-
-/// The last line: what to fix.
-fn last_line(report: &DoctorReport) -> String {
-    match (report.failure(), report.to_do()) {
-        (Some(_), Some(to_do)) => format!("\nto do: {to_do}\n"),
-        (Some(failure), None) => format!("\nto do: fix `{}`\n", failure.step.name()),
-        (None, Some(to_do)) => format!("\nno errors; recommended: {to_do}\n"),
-        (None, None) => "\nno problems found\n".to_owned(),
-    }
-}
-
-fn as_json(report: &DoctorReport) -> Value {
-    let step = |finding: &StepResult| {
-        json!({
-            "step": DoctorStep::name(finding.step),
-            "verdict": finding.status.to_string(),
-            "text": finding.text,
-            "toDo": finding.to_do,
-        })
-    };
-    json!({
-        "healthy": report.failure().is_none(),
-        "steps": report.results.iter().map(step).collect::<Vec<_>>(),
-        "toDo": report.to_do(),
-        "username": report.user.as_ref().map(|user| &user.username),
-    })
 }

@@ -1,11 +1,11 @@
 //! `navicert exec-plugin`: for authors of credential plugins, and for tests that compare clients.
 
 mod check;
-mod decode;
-mod info;
-pub(super) mod lines;
 mod terminal;
 
+use navicert_client::report::exec_batch as batch;
+
+use super::batch::process_lines;
 use crate::args::exec_plugin::ExecPluginVerb;
 use crate::env::Environment;
 use crate::exit::Exit;
@@ -19,7 +19,7 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     match verb {
         ExecPluginVerb::Check(args) => check::run(args, environment, output),
-        ExecPluginVerb::Decode(_) => lines::process_lines(decode::process, output),
-        ExecPluginVerb::Info(_) => lines::process_lines(info::process, output),
+        ExecPluginVerb::Decode(_) => process_lines(batch::decode_line, output),
+        ExecPluginVerb::Info(_) => process_lines(batch::info_line, output),
     }
 }

@@ -11,9 +11,9 @@ use navicert_io::runtime_directory::RuntimeDirectory;
 use navicert_plugin::{ProcessRunner, RepeatedStderrFilter, foreground};
 use navicert_server::gateway::child_kubeconfig::{self, ContextNames};
 use navicert_server::gateway::{self, Gateway, GatewayError, GatewaySettings, RunningGateway};
+use navicert_server::report::GatewayReport;
 use navicert_signer::remote::SessionRunner;
 use navicert_types::{SystemClock, error_chain, external_signer};
-use serde_json::json;
 
 use crate::args::run::{AccessArgs, GatewayArgs};
 use crate::command::{connect, upstream_failure};
@@ -40,7 +40,7 @@ pub(crate) fn run(
     let path = told.path().display().to_string();
     if output.is_json() {
         let server = format!("https://{}", running.address());
-        output.json(&json!({"kubeconfig": path, "server": server, "readOnly": access.read_only}))?;
+        output.json(&GatewayReport { kubeconfig: path, server, read_only: access.read_only })?;
     } else {
         output.text(&format!("{path}\n"))?;
     }

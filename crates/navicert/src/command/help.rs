@@ -3,7 +3,7 @@
 
 mod topics;
 
-use serde_json::json;
+use serde::Serialize;
 
 use crate::exit::Exit;
 use crate::output::{Failure, Output};
@@ -12,11 +12,33 @@ use crate::output::{Failure, Output};
 const ALL: &str = "topics";
 
 /// The beginning of a guide.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Topic {
+    /// The name of the topic.
     name: &'static str,
+    /// The title of the guide.
     title: &'static str,
+    /// Its first paragraphs.
     summary: &'static str,
+}
+
+/// All topics.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct TopicList {
+    /// The topics.
+    topics: Vec<TopicName>,
+}
+
+/// A topic without its text.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct TopicName {
+    /// The name of the topic.
+    name: &'static str,
+    /// The title of the guide.
+    title: &'static str,
 }
 
 /// Whether `help` prints a summary for these words, and not the help of a verb.
@@ -28,17 +50,15 @@ pub(crate) fn is_topic(words: &[String]) -> bool {
 pub(crate) fn run(words: &[String], output: &mut Output) -> Result<Exit, Failure> {
     match words.first().and_then(|word| find(word)) {
         Some(topic) if output.is_json() => {
-            output.json(&json!({"name": topic.name, "title": topic.title, "summary": topic.summary}))?;
+            output.json(topic)?;
         }
         Some(Topic { name, title, summary }) => {
             output.text(&format!("{title}\n\n{summary}\n\nThe whole guide: docs/{name}.md\n"))?;
         }
         None if output.is_json() => {
-            let topics: Vec<_> = topics::TOPICS
-                .iter()
-                .map(|topic| json!({"name": topic.name, "title": topic.title}))
-                .collect();
-            output.json(&json!({"topics": topics}))?;
+            let topics =
+                topics::TOPICS.iter().map(|topic| TopicName { name: topic.name, title: topic.title });
+            output.json(&TopicList { topics: topics.collect() })?;
         }
         None => {
             let widest = topics::TOPICS.iter().map(|topic| topic.name.len()).max().unwrap_or_default();

@@ -1,7 +1,6 @@
 //! `navicert image`: image pull credentials, as a kubelet uses them (docs/images.md).
 
 mod api_server;
-mod batch;
 mod check;
 mod explain;
 mod lookup;
@@ -15,11 +14,13 @@ use navicert_image::default_paths::{CONFIG_VARIABLE, DefaultPaths};
 use navicert_image::metrics::{MetricsRecorder, NoMetrics};
 use navicert_image::provider::{ProviderSettings, Providers};
 use navicert_image::reload::{LoadError, load};
+use navicert_image::report::batch;
 use navicert_image::service_account::{PodRef, PullIdentity, ServiceAccounts};
 use navicert_image::{Profile, Repository};
 use navicert_plugin::ProcessRunner;
 use navicert_types::{Secret, SystemClock, error_chain};
 
+use super::batch::process_lines;
 use crate::args::image::{AccountArgs, ImageVerb, ProviderArgs};
 use crate::env::Environment;
 use crate::exit::Exit;
@@ -32,13 +33,22 @@ pub(crate) fn run(verb: ImageVerb, environment: &Environment, output: &mut Outpu
         ImageVerb::Get(args) => lookup::get(&args, environment, output),
         ImageVerb::AuthFile(args) => lookup::auth_file(&args, environment, output),
         ImageVerb::Explain(args) => explain::run(&args, environment, output),
-        ImageVerb::Check(args) if args.jsonl => batch::check(args.providers.profile, output),
+        ImageVerb::Check(args) if args.jsonl => {
+            let profile = profile(args.providers.profile, Profile::Kube);
+            process_lines(|line| batch::check_line(line, profile), output)
+        }
         ImageVerb::Check(args) => check::run(&args, environment, output),
-        ImageVerb::Match(args) if args.jsonl => batch::matches(args.profile, output),
+        ImageVerb::Match(args) if args.jsonl => {
+            let profile = profile(args.profile, Profile::Kube);
+            process_lines(|line| batch::match_line(line, profile), output)
+        }
         ImageVerb::Match(args) => offline::matches(&args, output),
-        ImageVerb::Keyring(args) if args.jsonl => batch::keyring(args.profile, output),
+        ImageVerb::Keyring(args) if args.jsonl => {
+            let profile = profile(args.profile, Profile::Kube);
+            process_lines(|line| batch::keyring_line(line, profile), output)
+        }
         ImageVerb::Keyring(args) => offline::keyring(&args, output),
-        ImageVerb::Response(args) if args.jsonl => batch::response(output),
+        ImageVerb::Response(args) if args.jsonl => process_lines(batch::response_line, output),
         ImageVerb::Response(args) => offline::response(&args, output),
         ImageVerb::PluginCheck(args) => offline::plugin_check(args, environment, output),
         ImageVerb::Serve(args) => serve::serve(args, environment, output),

@@ -1,14 +1,16 @@
 //! `navicert kubeconfig view|check`.
 
-mod batch;
 mod check;
 mod view;
 
 use std::path::Path;
 
 use navicert_client::kubeconfig::Overrides;
+use navicert_client::report::kubeconfig_batch::view_line;
+use navicert_types::kubeconfig::Kubeconfig;
 
-use crate::args::{ConnectionArgs, KubeconfigVerb};
+use super::batch::process_lines;
+use crate::args::{ConnectionArgs, KubeconfigVerb, Profile};
 use crate::env::Environment;
 use crate::exit::Exit;
 use crate::output::{Failure, Output};
@@ -20,7 +22,11 @@ pub(crate) fn run(
     output: &mut Output,
 ) -> Result<Exit, Failure> {
     match verb {
-        KubeconfigVerb::View(args) if args.jsonl => batch::run(args.profile, output),
+        KubeconfigVerb::View(args) if args.jsonl => {
+            let profile = Some(args.profile.unwrap_or(Profile::Kube));
+            let redact = |config: &Kubeconfig| view::redacted(config, profile);
+            process_lines(|line| view_line(line, redact), output)
+        }
         KubeconfigVerb::View(args) => view::run(&args, environment, output),
         KubeconfigVerb::Check(args) => check::run(&args, environment, output),
     }

@@ -1,6 +1,7 @@
 //! `login`, `logout` and `status`: OpenID Connect sessions. Answered before the other verbs are defined and without a runtime
 //! where possible: kubectl starts this program for every command.
 
+pub(crate) mod json_reports;
 mod report;
 
 use std::ffi::{OsStr, OsString};
@@ -17,9 +18,9 @@ use navicert_login::{ExitClass, Invocation, LoginContext, LoginError, LoginReque
 use navicert_types::exec_credential::INFO_VARIABLE;
 use navicert_types::{Secret, error_chain, redact};
 
-use crate::args::Format;
 use crate::env::Environment;
 use crate::exit::Exit;
+use crate::output::Format;
 
 /// The request of a run by hand, so that its response has the current version.
 const BY_HAND: &str =
@@ -233,11 +234,10 @@ impl LoginOutput {
             let _ = author::fail(&message, &mut io::stdout().lock(), &mut io::stderr().lock());
         } else {
             if self.format == Format::Json {
-                let mut object = crate::output::error_object(exit, std::slice::from_ref(&message));
-                if let Some(members) = object.get_mut("error").and_then(serde_json::Value::as_object_mut) {
-                    members.insert("code".to_owned(), error.code().as_str().into());
-                }
-                let _ = writeln!(io::stdout(), "{}", redact::json(&format!("{object:#}")));
+                let mut report = crate::output::error_report(exit, std::slice::from_ref(&message));
+                report.error.code = Some(error.code().as_str().to_owned());
+                let value = serde_json::to_value(report).unwrap_or_default();
+                let _ = writeln!(io::stdout(), "{}", redact::json(&format!("{value:#}")));
             }
             let _ = writeln!(io::stderr(), "error: {message}");
         }

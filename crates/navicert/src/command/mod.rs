@@ -1,6 +1,7 @@
 //! One file per verb. A verb maps arguments to a library call and the result to output; it holds no other logic.
 
 pub(crate) mod authn;
+mod batch;
 pub(crate) mod cel;
 pub(crate) mod completions;
 pub(crate) mod connect;

@@ -1,20 +1,34 @@
 //! `navicert version`: the version, the commit it was built from, the target and the features.
 
-use serde_json::json;
+use serde::Serialize;
 
 use crate::args::VERSION;
 use crate::exit::Exit;
 use crate::output::{Failure, Output};
 
+/// The build of this program.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct VersionReport {
+    /// The version.
+    version: &'static str,
+    /// The commit it was built from, or `unknown commit`.
+    commit: &'static str,
+    /// The target triple.
+    target: &'static str,
+    /// The features of the crate that were on.
+    features: Vec<&'static str>,
+}
+
 /// Prints what `navicert --version` prints, or the parts as JSON.
 pub(crate) fn run(output: &mut Output) -> Result<Exit, Failure> {
     if output.is_json() {
-        output.json(&json!({
-            "version": env!("CARGO_PKG_VERSION"),
-            "commit": env!("NAVICERT_COMMIT"),
-            "target": env!("NAVICERT_TARGET"),
-            "features": features(),
-        }))?;
+        output.json(&VersionReport {
+            version: env!("CARGO_PKG_VERSION"),
+            commit: env!("NAVICERT_COMMIT"),
+            target: env!("NAVICERT_TARGET"),
+            features: features(),
+        })?;
     } else {
         output.text(&format!("navicert {VERSION}\n"))?;
     }

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use navicert_client::report::WhoamiReport;
 use navicert_client::transport::TransportError;
-use navicert_client::whoami::{SelfSubjectReview, WhoamiError, whoami};
+use navicert_client::whoami::{WhoamiError, whoami};
 use navicert_client::{Client, Config};
 use navicert_types::{error_chain, redact};
-use serde_json::{Map, Value, json};
 
 use super::connect;
 use crate::args::client::WhoamiArgs;
@@ -35,11 +35,11 @@ pub(crate) fn run(
             let review =
                 whoami(client.transport()).await.map_err(|error| request_failure(&error, &doctor))?;
             if output.is_json() {
-                output.json(&as_json(&review))?;
+                output.json(&WhoamiReport::from(&review))?;
             } else if args.times > 1 {
                 output.text(&format!("{time}  {}\n", redact::line(&review.user.username)))?;
             } else {
-                output.text(&as_text(&review))?;
+                output.text(&review.user.to_string())?;
             }
         }
         Ok(Exit::Done)
@@ -89,47 +89,6 @@ fn shell_word(word: &str) -> String {
         true => word.into_owned(),
         false => format!("'{}'", word.replace('\'', "'\\''")),
     }
-}
-
-fn as_text(review: &SelfSubjectReview) -> String {
-    let user = &review.user;
-    let list = |texts: &[String]| redact::line(&texts.join(", ")).into_owned();
-    let mut text = format!("username  {}\n", redact::line(&user.username));
-    if !user.uid.is_empty() {
-        let _ = writeln!(text, "uid       {}", redact::line(&user.uid));
-    }
-    if !user.groups.is_empty() {
-        let _ = writeln!(text, "groups    {}", list(&user.groups));
-    }
-    for (index, (key, values)) in user.extra.iter().enumerate() {
-        let label = if index == 0 { "extra" } else { "" };
-        let _ = writeln!(text, "{label:<10}{}: {}", redact::line(key), list(values));
-    }
-    text
-}
-
-/// The SelfSubjectReview object, as `kubectl auth whoami -o json` prints it.
-fn as_json(review: &SelfSubjectReview) -> Value {
-    let user = &review.user;
-    let mut info = Map::new();
-    info.insert("username".to_owned(), json!(user.username));
-    if !user.uid.is_empty() {
-        info.insert("uid".to_owned(), json!(user.uid));
-    }
-    if !user.groups.is_empty() {
-        info.insert("groups".to_owned(), json!(user.groups));
-    }
-    if !user.extra.is_empty() {
-        let extra: Map<String, Value> =
-            user.extra.iter().map(|(key, values)| (key.clone(), json!(values))).collect();
-        info.insert("extra".to_owned(), Value::Object(extra));
-    }
-    json!({
-        "apiVersion": review.api_version,
-        "kind": "SelfSubjectReview",
-        "metadata": {},
-        "status": {"userInfo": info},
-    })
 }
 
 #[cfg(test)]

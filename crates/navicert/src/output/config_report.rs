@@ -1,9 +1,9 @@
 //! Prints the problems of a configuration: each once, with file, location and fix. Every verb prints them here.
 
 use navicert_client::config::{ConfigError, ConfigErrorClass, ConfigErrors, ConfigLocation, ConfigWarning};
+use navicert_client::report::{ConfigFinding, FindingSeverity};
 use navicert_types::tree::{self, Span};
 use navicert_types::{error_chain, redact};
-use serde_json::{Value, json};
 
 use super::Output;
 use super::snippet::{self, SnippetProblem};
@@ -89,22 +89,13 @@ impl Finding<'_> {
         snippet::print(&problem, output);
     }
 
-    /// The finding as JSON.
-    pub(crate) fn json(&self) -> Value {
-        let mut value = json!({
-            "severity": if self.fatal { "error" } else { "warning" },
-            "message": self.message,
-        });
-        if let Some(object) = value.as_object_mut() {
-            if let Some(hint) = &self.hint {
-                object.insert("hint".to_owned(), json!(hint));
-            }
-            if let Some(place) = &self.location {
-                object.insert("file".to_owned(), json!(place.file));
-                object.insert("line".to_owned(), json!(place.span.line));
-                object.insert("column".to_owned(), json!(place.span.column));
-            }
+    /// The finding for a report.
+    pub(crate) fn report(&self) -> ConfigFinding {
+        let severity = if self.fatal { FindingSeverity::Error } else { FindingSeverity::Warning };
+        let finding = ConfigFinding::new(severity, self.message.clone(), self.hint.clone());
+        match &self.location {
+            Some(place) => finding.at(&place.file, place.span),
+            None => finding,
         }
-        value
     }
 }

@@ -1,8 +1,7 @@
 //! Commands and files in the guides that no transcript shows: they are read by the program as they are.
 
-use navicert_testkit::Ca;
-use navicert_testkit::transcript::TestContext;
-use serde_json::json;
+use navicert_testkit::cli::transcript::TestContext;
+use navicert_testkit::{Ca, Kubeconfig};
 
 use super::read;
 
@@ -25,12 +24,7 @@ fn command(page: &str, behind: &str) -> String {
 fn context() -> TestContext {
     let ca = Ca::new("root");
     let identity = ca.server().issue();
-    let upstream = json!({
-        "current-context": "x",
-        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:6443", "certificate-authority": "tls.crt"}}],
-        "users": [{"name": "u", "user": {"token": "canary"}}],
-    });
+    let upstream = Kubeconfig::new("https://127.0.0.1:6443").ca_file("tls.crt").token("canary");
     TestContext::new()
         .program("navicert", env!("CARGO_BIN_EXE_navicert"))
         .file("auth.yaml", &read("examples/authentication/keycloak.yaml"))

@@ -1,6 +1,6 @@
 //! The table of contents at the head of every long page, generated from its headings.
 
-use navicert_testkit::transcript::check_generated;
+use navicert_testkit::cli::transcript::check_generated;
 
 use super::markdown::sections;
 use super::{pages, read, workspace};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use navicert_testkit::transcript::check_generated;
+use navicert_testkit::cli::transcript::check_generated;
 
 use super::{read, workspace};
 

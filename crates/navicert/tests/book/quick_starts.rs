@@ -1,9 +1,9 @@
 //! The quick starts, the hardware guide and the recipes, run from top to bottom: every command prints what the page shows.
 //! `make test-quickstarts` types the quick starts on a fresh machine besides.
 
-use navicert_testkit::transcript::{TestContext, check_file};
-use navicert_testkit::{ApiServer, Ca, Program, SoftTpm, tools};
-use serde_json::json;
+use navicert_testkit::cli::tools;
+use navicert_testkit::cli::transcript::{TestContext, check_file};
+use navicert_testkit::{ApiServer, Ca, Kubeconfig, Program, SoftTpm};
 
 use super::{hsm_support, read, recipes, workspace};
 
@@ -93,12 +93,8 @@ fn operator() -> Option<Prepared> {
     let ca = Ca::new("cluster root");
     let api = ApiServer::start(&ca);
     api.accept_token("canary-token", "ann", &["developers", "system:authenticated"]);
-    let config = json!({
-        "current-context": "prod",
-        "contexts": [{"name": "prod", "context": {"cluster": "east", "user": "ann"}}],
-        "clusters": [{"name": "east", "cluster": {"server": api.url(), "certificate-authority": "ca.crt"}}],
-        "users": [{"name": "ann", "user": {"token": "canary-token"}}],
-    });
+    let config =
+        Kubeconfig::new(api.url()).names("prod", "east", "ann").ca_file("ca.crt").token("canary-token");
     let context =
         context().file("~/stand-in/config", &config.to_string()).file("~/stand-in/ca.crt", &ca.pem());
     let kubeconfig = context.home().join("stand-in/config").display().to_string();

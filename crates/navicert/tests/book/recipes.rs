@@ -3,10 +3,11 @@
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 
-use navicert_testkit::http_server::Request;
-use navicert_testkit::program::Running;
+use navicert_testkit::cli::program::Running;
+use navicert_testkit::cli::tools;
+use navicert_testkit::net::http_server::Request;
 use navicert_testkit::{
-    Answer, ApiServer, Ca, HttpClient, HttpServer, Issuer, Program, TestContext, tools, wait,
+    Answer, ApiServer, Ca, HttpClient, HttpServer, Issuer, Kubeconfig, Program, TestContext, wait,
 };
 use navicert_types::{Clock as _, SystemClock};
 use serde_json::{Value, json};
@@ -53,12 +54,8 @@ impl Cluster {
     /// The files that the commands of both servers name.
     fn write(&self, context: TestContext, configuration: &str) -> TestContext {
         let (server, proxy) = (self.ca.server().issue(), self.ca.client("navicert-proxy").issue());
-        let upstream = json!({
-            "current-context": "x",
-            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-            "clusters": [{"name": "c", "cluster": {"server": self.api.url(), "certificate-authority": "navicert-ca.crt"}}],
-            "users": [{"name": "u", "user": {"client-certificate": "proxy.crt", "client-key": "proxy.key"}}],
-        });
+        let upstream =
+            Kubeconfig::new(self.api.url()).ca_file("navicert-ca.crt").certificate("proxy.crt", "proxy.key");
         context
             .file("auth.yaml", configuration)
             .file("tls.crt", &server.chain_pem())

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use navicert_testkit::Program;
-use navicert_testkit::transcript::check_generated;
+use navicert_testkit::cli::transcript::check_generated;
 use serde_json::Value;
 
 use super::contents::with_contents;

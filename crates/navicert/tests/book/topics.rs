@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use navicert_testkit::transcript::{TestContext, check_generated};
+use navicert_testkit::cli::transcript::{TestContext, check_generated};
 
 use super::{markdown, read, workspace};
 

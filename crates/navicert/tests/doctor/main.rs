@@ -14,7 +14,7 @@ mod setup;
 mod symptoms;
 mod terminal;
 
-use navicert_testkit::transcript::check_file;
+use navicert_testkit::cli::transcript::check_file;
 use navicert_testkit::{Answer, ApiServer, Ca};
 use serde_json::json;
 

@@ -5,14 +5,15 @@ use std::net::TcpListener;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use navicert_testkit::{Answer, ApiServer, Ca, HttpServer, Program, TestContext, tools, wait};
+use navicert_testkit::cli::tools;
+use navicert_testkit::{Answer, ApiServer, Ca, HttpServer, Program, TestContext, wait};
 use serde_json::json;
 
 use super::setup::{KNOWN, OPAQUE, Setup, anonymous_forbidden, check, check_fix, version};
 
 /// An API server without TLS, behind a load balancer. Anonymous requests are allowed as Kubernetes allows them.
 fn plain_api_server() -> HttpServer {
-    let choose = |request: &navicert_testkit::http_server::Request| {
+    let choose = |request: &navicert_testkit::net::http_server::Request| {
         let review = json!({"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1",
             "status": {"userInfo": {"username": "ann", "groups": ["developers"]}}});
         match (request.path(), request.bearer_token()) {
@@ -29,7 +30,7 @@ fn plain_api_server() -> HttpServer {
 /// The servers of one nginx, each on its own port.
 struct Nginx {
     directory: tempfile::TempDir,
-    _running: navicert_testkit::program::Running,
+    _running: navicert_testkit::cli::program::Running,
     ports: Vec<u16>,
 }
 

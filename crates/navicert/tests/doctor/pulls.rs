@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use navicert_testkit::program::Running;
-use navicert_testkit::{Answer, HttpServer, Program, tools, wait};
+use navicert_testkit::cli::program::Running;
+use navicert_testkit::cli::tools;
+use navicert_testkit::{Answer, HttpServer, Program, wait};
 use serde_json::json;
 
 use super::symptoms::{contains, rows};

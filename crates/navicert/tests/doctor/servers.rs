@@ -1,7 +1,8 @@
 //! Servers that are not API servers, are unavailable, or are reached at another port than intended.
 
-use navicert_testkit::answer::Cut;
-use navicert_testkit::{Answer, HttpServer, Program, RawServer, Step, tools, wait};
+use navicert_testkit::cli::tools;
+use navicert_testkit::net::answer::Cut;
+use navicert_testkit::{Answer, HttpServer, Program, RawServer, Step, wait};
 use serde_json::json;
 
 use super::setup::{Setup, check, check_fix, version};

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use navicert_testkit::transcript::check_file;
-use navicert_testkit::{Answer, ApiServer, Ca, Canaries, HttpServer, Identity, TestContext, tools};
+use navicert_testkit::cli::tools;
+use navicert_testkit::cli::transcript::check_file;
+use navicert_testkit::{Answer, ApiServer, Ca, Canaries, HttpServer, Identity, TestContext};
 use serde_json::{Value, json};
 
 /// `iss` https://issuer.example, `aud` prod, expired in 2023 and good until 2100.

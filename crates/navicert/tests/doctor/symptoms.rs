@@ -3,7 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use navicert_testkit::{TestContext, report, tools};
+use navicert_testkit::cli::tools;
+use navicert_testkit::{TestContext, report};
 
 /// A row of a table: `| you see <!-- CASE PRODUCER --> | run | it says | fix |`.
 pub(crate) struct Row {

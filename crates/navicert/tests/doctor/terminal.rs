@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use navicert_testkit::program::Running;
-use navicert_testkit::{Program, TestContext, tools, wait};
+use navicert_testkit::cli::program::Running;
+use navicert_testkit::cli::tools;
+use navicert_testkit::{Program, TestContext, wait};
 
 use super::plugins;
 use super::setup::{KNOWN, Setup};

@@ -4,20 +4,11 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use navicert_testkit::Program;
+use navicert_testkit::cli::sibling::PKCS11_SIGNER;
 
-/// The signer's own program, which belongs to another crate: beside ours, and built if it is not there yet.
+/// The signer's own program, which belongs to another crate.
 pub(crate) fn signer() -> PathBuf {
-    let path = Path::new(env!("CARGO_BIN_EXE_navicert")).with_file_name("navicert-signer-pkcs11");
-    if !path.exists() {
-        let built = Program::new(env!("CARGO"))
-            .arguments(["build", "--quiet", "--locked", "--package", "navicert-signer", "--bins"])
-            .limit(std::time::Duration::from_secs(900))
-            .run()
-            .unwrap();
-        assert!(built.status.success() && path.exists(), "navicert-signer-pkcs11 cannot be built");
-    }
-    path
+    PKCS11_SIGNER.find_or_build()
 }
 
 /// A pinentry program that answers with this PIN, and leaves a line in `asked` of the same directory each time.

@@ -4,7 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
-use navicert_testkit::{Program, program::Outcome};
+use navicert_testkit::Program;
+use navicert_testkit::cli::program::Outcome;
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use navicert_testkit::fault_proxy::{FaultProxy, KeysCaching, KeysFault};
-use navicert_testkit::openid_provider::{AUDIENCE, Dex, NpmProvider};
+use navicert_testkit::services::fault_proxy::{FaultProxy, KeysCaching, KeysFault};
+use navicert_testkit::services::openid_provider::{AUDIENCE, Dex, NpmProvider};
 use navicert_testkit::{Ca, HttpClient};
 use serde_json::{Value, json};
 

@@ -13,8 +13,8 @@ mod situations;
 mod table;
 
 use navicert_testkit::Ca;
-use navicert_testkit::cluster::Cluster;
-use navicert_testkit::fault_proxy::KeysCaching;
+use navicert_testkit::k8s::cluster::Cluster;
+use navicert_testkit::services::fault_proxy::KeysCaching;
 use tokio::task::JoinSet;
 
 use issuers::{Issuer, ProviderKind};

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::Request;
-use navicert_testkit::cluster::Cluster;
-use navicert_testkit::program::Running;
+use navicert_testkit::cli::program::Running;
+use navicert_testkit::k8s::cluster::Cluster;
 use navicert_testkit::{Ca, HttpClient, Program};
 use navicert_types::{Clock as _, SystemClock};
 use serde_json::{Value, json};

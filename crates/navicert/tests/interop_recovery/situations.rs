@@ -5,7 +5,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
-use navicert_testkit::fault_proxy::KeysFault;
+use navicert_testkit::services::fault_proxy::KeysFault;
 use navicert_testkit::soak;
 use navicert_types::{Clock as _, SystemClock};
 use serde_json::{Value, json};

@@ -2,7 +2,8 @@
 
 use std::net::TcpStream;
 
-use navicert_testkit::{tools, wait};
+use navicert_testkit::cli::tools;
+use navicert_testkit::wait;
 
 use super::setup::{Setup, kubectl, text};
 
@@ -154,7 +155,7 @@ fn port_is_closed_after_the_command_exits_even_if_its_children_run_on() {
 }
 
 /// A shell with job control on a terminal of its own.
-fn terminal(setup: &Setup) -> navicert_testkit::program::Running {
+fn terminal(setup: &Setup) -> navicert_testkit::cli::program::Running {
     navicert_testkit::Program::new("script")
         .arguments(["-qec", "bash --norc --noprofile -i"])
         .arguments([setup.dir.path().join("typescript")])

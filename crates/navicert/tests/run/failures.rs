@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use navicert_testkit::{Ca, ClientAuth, tools, wait};
+use navicert_testkit::cli::tools;
+use navicert_testkit::{Ca, ClientAuth, wait};
 use serde_json::{Value, json};
 
 use super::setup::{Setup, kubectl, set_mode, text};

@@ -1,6 +1,7 @@
 //! Everything kubectl does, through the gateway.
 
-use navicert_testkit::{Pod, Tunnel, tools, wait};
+use navicert_testkit::cli::tools;
+use navicert_testkit::{Pod, Tunnel, wait};
 use serde_json::json;
 
 use super::setup::{Setup, text};

@@ -2,9 +2,10 @@
 
 use std::fs;
 
-use navicert_testkit::process::{Process, contains};
-use navicert_testkit::program::copy_executable;
-use navicert_testkit::{Canaries, report, tools, wait};
+use navicert_testkit::cli::process::{Process, contains};
+use navicert_testkit::cli::program::copy_executable;
+use navicert_testkit::cli::tools;
+use navicert_testkit::{Canaries, report, wait};
 
 use super::setup::{Setup, kubectl, text};
 
@@ -107,7 +108,7 @@ impl Other {
     }
 
     /// navicert as the other user, by a copy it can reach.
-    fn run(&self, setup: &Setup, arguments: &[&str]) -> navicert_testkit::program::Outcome {
+    fn run(&self, setup: &Setup, arguments: &[&str]) -> navicert_testkit::cli::program::Outcome {
         self.navicert(setup, arguments)
             .variable("XDG_RUNTIME_DIR", setup.dir.path().join("runtime"))
             .run()

@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use navicert_testkit::{ApiServer, Ca, ClientAuth, Identity, Program, tools};
-use serde_json::{Value, json};
+use navicert_testkit::cli::tools;
+use navicert_testkit::{ApiServer, Ca, ClientAuth, Identity, Kubeconfig, Program};
+use serde_json::Value;
 
 pub(crate) struct Setup {
     pub(crate) api: ApiServer,
@@ -23,15 +24,12 @@ impl Setup {
         let ann = ca.client("ann").organization("developers").issue();
         let dir = tempfile::tempdir().unwrap();
         let files = ann.write_to(dir.path(), "ann");
-        let config = json!({
-            "current-context": "prod",
-            "contexts": [{"name": "prod", "context": {"cluster": "north", "user": "ann", "namespace": "default"}}],
-            "clusters": [{"name": "north", "cluster": {
-                "server": api.url(), "certificate-authority-data": base64(ca.pem().as_bytes()),
-            }}],
-            "users": [{"name": "ann", "user": {"client-certificate": files.certificate, "client-key": files.key}}],
-        });
-        fs::write(dir.path().join("config"), config.to_string()).unwrap();
+        Kubeconfig::new(api.url())
+            .names("prod", "north", "ann")
+            .namespace("default")
+            .ca(&ca)
+            .certificate(files.certificate, files.key)
+            .write(dir.path().join("config"));
         fs::create_dir(dir.path().join("runtime")).unwrap();
         set_mode(&dir.path().join("runtime"), 0o700);
         Setup { api, dir, ann }
@@ -97,16 +95,4 @@ pub(crate) fn set_mode(path: &Path, mode: u32) {
 
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-pub(crate) fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let letter = |group: u32, shift: u32| char::from(LETTERS[(group >> shift & 63) as usize]);
-    let encode = |piece: &[u8]| {
-        let group = (0..3).fold(0, |group, index| group << 8 | u32::from(*piece.get(index).unwrap_or(&0)));
-        let mut text: Vec<char> = [18, 12, 6, 0].iter().map(|shift| letter(group, *shift)).collect();
-        text[piece.len() + 1..].fill('=');
-        text
-    };
-    bytes.chunks(3).flat_map(encode).collect()
 }

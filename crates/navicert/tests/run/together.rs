@@ -1,6 +1,8 @@
 //! `navicert gateway`, and commands that join it.
 
-use navicert_testkit::{tools, wait};
+use navicert_testkit::cli::output_schema;
+use navicert_testkit::cli::tools;
+use navicert_testkit::wait;
 use serde_json::json;
 
 use super::secrets::Other;
@@ -93,6 +95,7 @@ fn gateway_prints_its_address_as_json() {
     let running = setup.navicert(&["gateway", "--read-only", "-o", "json"]).start_running().unwrap();
     let told = wait::blocking(running.wait_for_output("}\n"));
     let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    output_schema::check_value("gateway", &told).unwrap();
     assert_eq!(told["readOnly"], true);
     assert!(told["server"].as_str().unwrap().starts_with("https://127.0.0.1:"));
     assert!(std::fs::metadata(told["kubeconfig"].as_str().unwrap()).is_ok());

@@ -3,9 +3,9 @@
 
 use std::fs;
 
-use navicert_testkit::connection_flood::{self, ConnectionFlood, FloodPlan};
-use navicert_testkit::load::sleep_period;
-use navicert_testkit::process::Process;
+use navicert_testkit::cli::process::Process;
+use navicert_testkit::net::connection_flood::{self, ConnectionFlood, FloodPlan};
+use navicert_testkit::net::load::sleep_period;
 use navicert_testkit::{H2load, Load, Program, soak};
 use serde_json::json;
 

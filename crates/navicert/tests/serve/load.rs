@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use navicert_testkit::jws::with_tampered_signature;
-use navicert_testkit::load::{IssuerFaults, Verdict, sleep_period};
+use navicert_testkit::net::load::{Verdict, sleep_period};
+use navicert_testkit::pki::jws::with_tampered_signature;
+use navicert_testkit::services::issuer_faults::IssuerFaults;
 use navicert_testkit::{HttpClient, Load, soak, wait};
 use serde_json::{Value, json};
 

@@ -17,7 +17,8 @@ mod secrets;
 use std::fs;
 use std::path::PathBuf;
 
-use navicert_testkit::program::Running;
+use navicert_testkit::cli::output_schema;
+use navicert_testkit::cli::program::Running;
 use navicert_testkit::{Ca, HttpClient, Issuer, Program, wait};
 use navicert_types::{Clock as _, SystemClock};
 use serde_json::{Value, json};
@@ -104,6 +105,7 @@ impl Setup {
         let said = running.wait_for_output("\"server\":\"webhook\"}\n").await;
         let line = said.lines().find(|line| line.starts_with("{\"health\"")).unwrap();
         let told: Value = serde_json::from_str(line).unwrap();
+        output_schema::check_value("serve", &told).unwrap();
         let address = |name: &str| told[name].as_str().unwrap().to_owned();
         let serving = Serving { listen: address("listen"), health: address("health"), running };
         let ready = async {

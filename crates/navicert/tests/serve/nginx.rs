@@ -2,7 +2,8 @@
 
 use std::net::TcpListener;
 
-use navicert_testkit::{Answer, Ca, HttpClient, HttpServer, Program, tools, wait};
+use navicert_testkit::cli::tools;
+use navicert_testkit::{Answer, Ca, HttpClient, HttpServer, Program, wait};
 use serde_json::json;
 
 use super::Setup;

@@ -2,7 +2,7 @@
 
 use http::Request;
 use navicert_authn::metrics::sha256_label;
-use navicert_testkit::program::copy_executable;
+use navicert_testkit::cli::program::copy_executable;
 use navicert_testkit::{Canaries, HttpClient, Program, report};
 use serde_json::json;
 
@@ -22,7 +22,7 @@ async fn no_token_or_key_is_logged_at_any_level() {
     let tokens = [
         setup.token(&json!({"jti": good})),
         setup.token(&json!({"jti": bad, "exp": 1_000})),
-        navicert_testkit::jws::with_tampered_signature(&setup.token(&json!({"n": 1}))),
+        navicert_testkit::pki::jws::with_tampered_signature(&setup.token(&json!({"n": 1}))),
         canaries.plant("an opaque token"),
     ];
     for token in &tokens {

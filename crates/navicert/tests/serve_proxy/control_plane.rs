@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use navicert_testkit::cluster::Cluster;
+use navicert_testkit::k8s::cluster::Cluster;
 use navicert_testkit::{Program, wait};
 use serde_json::{Value, json};
 

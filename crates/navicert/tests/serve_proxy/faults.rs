@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use http::Request;
-use navicert_testkit::load::{IssuerFaults, Verdict, period, sleep_period};
+use navicert_testkit::net::load::{Verdict, period, sleep_period};
+use navicert_testkit::services::issuer_faults::IssuerFaults;
 use navicert_testkit::{Answer, Cut, Gate, HttpClient, Load, RawClient, Tunnel, Watch, soak, wait};
 use navicert_types::Clock as _;
 use serde_json::{Value, json};

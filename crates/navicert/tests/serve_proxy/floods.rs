@@ -1,10 +1,10 @@
 //! Floods against the proxy, large ones from separate processes: unknown tokens, thousands of idle connections, rapid
 //! resets and heavy HTTP/2 load. Valid requests succeed throughout, and memory stays bounded.
 
-use navicert_testkit::connection_flood::{self, ConnectionFlood, FloodPlan};
-use navicert_testkit::jws::{Algorithm, SigningKey};
-use navicert_testkit::load::sleep_period;
-use navicert_testkit::process::Process;
+use navicert_testkit::cli::process::Process;
+use navicert_testkit::net::connection_flood::{self, ConnectionFlood, FloodPlan};
+use navicert_testkit::net::load::sleep_period;
+use navicert_testkit::pki::jws::{Algorithm, SigningKey};
 use navicert_testkit::{Answer, Gate, H2load, soak};
 use navicert_types::{Clock as _, SystemClock};
 use serde_json::json;

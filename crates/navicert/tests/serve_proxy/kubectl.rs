@@ -1,6 +1,7 @@
 //! Everything Debian's kubectl does, through the proxy.
 
-use navicert_testkit::{Pod, tools};
+use navicert_testkit::Pod;
+use navicert_testkit::cli::tools;
 use serde_json::json;
 
 use super::setup::{Setup, text};

@@ -3,7 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use navicert_testkit::{Pod, Program, Tunnel, tools};
+use navicert_testkit::cli::tools;
+use navicert_testkit::{Pod, Program, Tunnel};
 use serde_json::json;
 
 use super::setup::{Serving, Setup};

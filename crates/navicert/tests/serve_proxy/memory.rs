@@ -5,9 +5,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use navicert_testkit::connection_flood::{ConnectionFlood, FloodPlan};
-use navicert_testkit::load::sleep_period;
-use navicert_testkit::process::Process;
+use navicert_testkit::cli::process::Process;
+use navicert_testkit::net::connection_flood::{ConnectionFlood, FloodPlan};
+use navicert_testkit::net::load::sleep_period;
 use navicert_testkit::{Program, RawClient, Watch, soak};
 use serde_json::json;
 

@@ -4,9 +4,10 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use navicert_testkit::http_client::Reply;
-use navicert_testkit::program::Running;
-use navicert_testkit::{ApiServer, Ca, HttpClient, Issuer, Program, tools, wait};
+use navicert_testkit::cli::program::Running;
+use navicert_testkit::cli::tools;
+use navicert_testkit::net::http_client::Reply;
+use navicert_testkit::{ApiServer, Ca, HttpClient, Issuer, Kubeconfig, Program, wait};
 use navicert_types::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 
@@ -78,18 +79,13 @@ impl Setup {
 
     /// A kubeconfig in the dir.
     pub(crate) fn kubeconfig(&self, name: &str, server: &str, user: &Value) -> PathBuf {
-        fs::write(self.dir.path().join("ca.crt"), self.ca.pem()).unwrap();
-        let config = json!({
-            "apiVersion": "v1", "kind": "Config", "current-context": "c",
-            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u", "namespace": "default"}}],
-            "clusters": [{"name": "c", "cluster": {
-                "server": server, "certificate-authority": self.dir.path().join("ca.crt"),
-            }}],
-            "users": [{"name": "u", "user": user}],
-        });
-        let path = self.dir.path().join(name);
-        fs::write(&path, config.to_string()).unwrap();
-        path
+        let ca_file = self.dir.path().join("ca.crt");
+        fs::write(&ca_file, self.ca.pem()).unwrap();
+        Kubeconfig::new(server)
+            .namespace("default")
+            .ca_file(ca_file)
+            .user(user.clone())
+            .write(self.dir.path().join(name))
     }
 
     /// `navicert serve proxy` with everything it needs, and these flags besides.

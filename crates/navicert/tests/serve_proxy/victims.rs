@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 
 use bytes::Bytes;
 use http::Request;
-use navicert_testkit::process::Process;
-use navicert_testkit::raw::http2;
+use navicert_testkit::cli::process::Process;
+use navicert_testkit::net::raw::http2;
 use navicert_testkit::{Answer, Gate, HttpClient, Issuer, RawClient, Victim, Watch, soak};
 use navicert_types::{Clock as _, SystemClock};
 use serde_json::{Value, json};

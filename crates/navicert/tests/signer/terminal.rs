@@ -3,9 +3,10 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use navicert_testkit::http_server::HttpServerBuilder;
-use navicert_testkit::program::Running;
-use navicert_testkit::{Cut, KeyKind, Program, TestContext, tools, wait};
+use navicert_testkit::cli::program::Running;
+use navicert_testkit::cli::tools;
+use navicert_testkit::net::http_server::HttpServerBuilder;
+use navicert_testkit::{Cut, KeyKind, Program, TestContext, wait};
 
 use super::{NAVICERT, PIN, Setup};
 

@@ -1,4 +1,4 @@
-use navicert_testkit::ca::Ca;
+use navicert_testkit::pki::ca::Ca;
 use proptest::prelude::*;
 
 use super::*;
@@ -161,16 +161,24 @@ fn rejects_flags_that_kube_apiserver_does_not_start_with() {
 fn warnings_name_what_changes() {
     let migrated = |flags: &OidcFlags| round_trip(flags, &MigrateOptions::default());
     let usual = migrated(&with(&[]));
-    assert!(usual.warnings[0].starts_with("the flags allow RS256 only"), "{:?}", usual.warnings);
+    assert!(usual.warnings[0].text.starts_with("the flags allow RS256 only"), "{:?}", usual.warnings);
     assert!(usual.navicert_config.unwrap().contains("allowedAlgorithms: [RS256]"));
     assert_eq!(usual.obsolete, ["--oidc-client-id", "--oidc-issuer-url"]);
     let all = "RS256,RS384,RS512,ES256,ES384,ES512,PS256,PS384,PS512";
     let wide = migrated(&with(&[("oidc-signing-algs", all)]));
     assert!(wide.navicert_config.is_none());
-    assert!(wide.warnings[0].contains("reloaded"), "{:?}", wide.warnings);
+    assert!(wide.warnings[0].text.contains("reloaded"), "{:?}", wide.warnings);
     let repeated = migrated(&with(&[("oidc-required-claim", "a=1"), ("oidc-required-claim", "a=2")]));
-    assert!(repeated.warnings.iter().any(|warning| warning.contains("last value counts")));
+    assert!(repeated.warnings.iter().any(|warning| warning.text.contains("last value counts")));
     assert_eq!(repeated.configuration.jwt[0].claim_validation_rules[0].required_value, "2");
+    let prefix = migrated(&with(&[("oidc-groups-prefix", "-")]));
+    let about_flags = prefix.warnings.iter().filter(|warning| warning.is_about_flags);
+    let texts: Vec<&str> = about_flags.map(|warning| warning.text.as_str()).collect();
+    assert!(
+        matches!(texts.as_slice(), [first, second]
+        if first.contains("without --oidc-groups-claim") && second.contains("literal `-`")),
+        "{texts:?}"
+    );
 }
 
 // S204: a required value is a string, `email_verified` is a boolean.
@@ -182,7 +190,7 @@ fn required_boolean_becomes_a_rule_that_standard_tokens_pass() {
     let rules = &migration.configuration.jwt[0].claim_validation_rules;
     assert_eq!(rules[0].expression, "claims.email_verified == true || claims.email_verified == \"true\"");
     assert_eq!((rules[1].claim.as_str(), rules[1].required_value.as_str()), ("hd", "true"));
-    assert!(migration.warnings.iter().any(|warning| warning.contains("email_verified=true")));
+    assert!(migration.warnings.iter().any(|warning| warning.text.contains("email_verified=true")));
     // With flags a server decides as kube-apiserver does.
     let exact = round_trip(&given, &MigrateOptions::default());
     assert_eq!(exact.configuration.jwt[0].claim_validation_rules[0].required_value, "true");

@@ -1,7 +1,7 @@
 //! LV1–LV10, with files in a temporary folder, a manual clock and scripted issuers.
 
 use navicert_testkit::Ca;
-use navicert_testkit::jws::{Algorithm, SigningKey};
+use navicert_testkit::pki::jws::{Algorithm, SigningKey};
 use navicert_types::clock::ManualClock;
 use serde_json::{Value, json};
 use std::sync::Mutex;

@@ -1,6 +1,6 @@
 //! What a refresher does over time, with a manual clock and scripted responses.
 
-use navicert_testkit::jws::{Algorithm, SigningKey};
+use navicert_testkit::pki::jws::{Algorithm, SigningKey};
 use navicert_types::clock::ManualClock;
 use serde_json::json;
 

@@ -16,7 +16,7 @@ const PREFIX: &str = "network address parse error during conversion from string:
 /// An invalid CIDR.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{PREFIX}{PREFIX}netip.ParsePrefix({text:?}): {fault}")]
-pub struct CidrError {
+pub(crate) struct CidrError {
     /// The input.
     pub text: String,
     /// The cause.
@@ -25,7 +25,7 @@ pub struct CidrError {
 
 /// Why a CIDR is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CidrFault {
+pub(crate) enum CidrFault {
     /// The prefix length is missing.
     #[error("no '/'")]
     NoSlash,
@@ -43,7 +43,7 @@ pub enum CidrFault {
 impl Cidr {
     /// `cidr(text)`; `isCIDR(text)` is whether this succeeds. IPv4-mapped IPv6 addresses are rejected in every
     /// form.
-    pub fn parse(text: &str) -> Result<Self, CidrError> {
+    pub(crate) fn parse(text: &str) -> Result<Self, CidrError> {
         Self::read(text).map_err(|fault| CidrError { text: text.to_owned(), fault })
     }
 
@@ -61,31 +61,31 @@ impl Cidr {
 
     /// `ip()`: the address with its host bits.
     #[must_use]
-    pub fn ip(self) -> Ip {
+    pub(crate) fn ip(self) -> Ip {
         self.address
     }
 
     /// `prefixLength()`
     #[must_use]
-    pub fn prefix_length(self) -> i64 {
+    pub(crate) fn prefix_length(self) -> i64 {
         i64::from(self.prefix)
     }
 
     /// `masked()`: the network address with the prefix length.
     #[must_use]
-    pub fn masked(self) -> Self {
+    pub(crate) fn masked(self) -> Self {
         Self { address: self.address.masked(self.prefix), prefix: self.prefix }
     }
 
     /// `containsIP(ip)`; false for an address of the other family.
     #[must_use]
-    pub fn contains_ip(self, address: Ip) -> bool {
+    pub(crate) fn contains_ip(self, address: Ip) -> bool {
         self.address.family() == address.family() && self.masked().address == address.masked(self.prefix)
     }
 
     /// `containsCIDR(cidr)`: whether the whole other network is contained.
     #[must_use]
-    pub fn contains_cidr(self, other: Self) -> bool {
+    pub(crate) fn contains_cidr(self, other: Self) -> bool {
         other.prefix >= self.prefix && self.contains_ip(other.address)
     }
 }

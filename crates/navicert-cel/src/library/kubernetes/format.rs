@@ -38,7 +38,7 @@ pub enum NamedFormat {
 
 impl NamedFormat {
     /// Every format.
-    pub const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Dns1123Label,
         Self::Dns1123Subdomain,
         Self::Dns1035Label,
@@ -56,13 +56,13 @@ impl NamedFormat {
 
     /// `format.named(name)`
     #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }
 
     /// The name, also used by the function `format.<name>()`.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Dns1123Label => "dns1123Label",
             Self::Dns1123Subdomain => "dns1123Subdomain",
@@ -83,7 +83,7 @@ impl NamedFormat {
     /// `validate(text)`: the validation errors, empty for a valid text. The list is short, but the error of `uri`
     /// contains the text.
     #[must_use]
-    pub fn validate(self, text: &str) -> Vec<String> {
+    pub(crate) fn validate(self, text: &str) -> Vec<String> {
         match self {
             Self::Dns1123Label => rules::dns1123_label(text),
             Self::Dns1123Subdomain => rules::dns1123_subdomain(text),

@@ -9,7 +9,7 @@ pub struct Ip(IpAddr);
 
 /// How an IPv4-mapped IPv6 address is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mapped {
+pub(crate) enum Mapped {
     /// Rejected, as in Kubernetes and cel-go.
     Rejected,
     /// Rejected in dotted form; in hexadecimal form it is the IPv4 address, as the conformance suite expects.
@@ -18,7 +18,7 @@ pub enum Mapped {
 
 /// An invalid IP address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum IpError {
+pub(crate) enum IpError {
     /// Not an address.
     #[error(
         "IP Address {0:?} parse error during conversion from string: ParseAddr({0:?}): unable to parse IP"
@@ -34,7 +34,7 @@ pub enum IpError {
 
 impl Ip {
     /// `ip(text)`; `isIP(text)` is whether this succeeds.
-    pub fn parse(text: &str, mapped: Mapped) -> Result<Self, IpError> {
+    pub(crate) fn parse(text: &str, mapped: Mapped) -> Result<Self, IpError> {
         let syntax = || IpError::Syntax(text.to_owned());
         let (address, zone) = match text.split_once('%') {
             Some((address, zone)) => (address, Some(zone)),
@@ -56,31 +56,31 @@ impl Ip {
     }
 
     /// `ip.isCanonical(text)`: whether the text equals its [`Display`](fmt::Display) form.
-    pub fn is_canonical(text: &str, mapped: Mapped) -> Result<bool, IpError> {
+    pub(crate) fn is_canonical(text: &str, mapped: Mapped) -> Result<bool, IpError> {
         Self::parse(text, mapped).map(|address| LongestText::from_display(address).as_str() == text)
     }
 
     /// `family()`: 4 or 6.
     #[must_use]
-    pub fn family(self) -> i64 {
+    pub(crate) fn family(self) -> i64 {
         if self.0.is_ipv4() { 4 } else { 6 }
     }
 
     /// `isUnspecified()`
     #[must_use]
-    pub fn is_unspecified(self) -> bool {
+    pub(crate) fn is_unspecified(self) -> bool {
         self.0.is_unspecified()
     }
 
     /// `isLoopback()`
     #[must_use]
-    pub fn is_loopback(self) -> bool {
+    pub(crate) fn is_loopback(self) -> bool {
         self.0.is_loopback()
     }
 
     /// `isLinkLocalMulticast()`: 224.0.0.0/24, and ff?2::/16 with any flags.
     #[must_use]
-    pub fn is_link_local_multicast(self) -> bool {
+    pub(crate) fn is_link_local_multicast(self) -> bool {
         match self.0 {
             IpAddr::V4(address) => matches!(address.octets(), [224, 0, 0, _]),
             IpAddr::V6(address) => matches!(address.octets(), [0xff, second, ..] if second & 0x0f == 2),
@@ -89,7 +89,7 @@ impl Ip {
 
     /// `isLinkLocalUnicast()`: 169.254.0.0/16, fe80::/10.
     #[must_use]
-    pub fn is_link_local_unicast(self) -> bool {
+    pub(crate) fn is_link_local_unicast(self) -> bool {
         match self.0 {
             IpAddr::V4(address) => address.is_link_local(),
             IpAddr::V6(address) => address.is_unicast_link_local(),
@@ -99,7 +99,7 @@ impl Ip {
     /// `isGlobalUnicast()`: not broadcast, unspecified, loopback, multicast or link-local; private addresses are
     /// included.
     #[must_use]
-    pub fn is_global_unicast(self) -> bool {
+    pub(crate) fn is_global_unicast(self) -> bool {
         self.0 != IpAddr::V4(Ipv4Addr::BROADCAST)
             && !self.0.is_unspecified()
             && !self.0.is_loopback()

@@ -35,7 +35,7 @@ enum Notation {
 
 /// An invalid quantity, or an operation without result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum QuantityError {
+pub(crate) enum QuantityError {
     /// The text is not a number with a suffix.
     #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
     Format,
@@ -55,30 +55,30 @@ pub enum QuantityError {
 
 impl Quantity {
     /// `quantity(text)`; `isQuantity(text)` is whether this succeeds.
-    pub fn parse(text: &str) -> Result<Self, QuantityError> {
+    pub(crate) fn parse(text: &str) -> Result<Self, QuantityError> {
         parse::parse(text)
     }
 
     /// `asInteger()`. Succeeds only for amounts of up to 18 digits written without a fraction.
-    pub fn as_integer(&self) -> Result<i64, QuantityError> {
+    pub(crate) fn as_integer(&self) -> Result<i64, QuantityError> {
         self.amount.as_integer().ok_or(QuantityError::NotInteger)
     }
 
     /// `isInteger()`
     #[must_use]
-    pub fn is_integer(&self) -> bool {
+    pub(crate) fn is_integer(&self) -> bool {
         self.amount.as_integer().is_some()
     }
 
     /// `asApproximateFloat()`
     #[must_use]
-    pub fn as_approximate_double(&self) -> f64 {
+    pub(crate) fn as_approximate_double(&self) -> f64 {
         self.amount.approximate()
     }
 
     /// `sign(quantity)`: -1, 0 or 1.
     #[must_use]
-    pub fn sign(&self) -> i64 {
+    pub(crate) fn sign(&self) -> i64 {
         match self.amount.sign() {
             Ordering::Less => -1,
             Ordering::Equal => 0,
@@ -87,22 +87,22 @@ impl Quantity {
     }
 
     /// `add(quantity)`. If `self` is zero, the result has the notation of `other`.
-    pub fn checked_add(&self, other: &Self) -> Result<Self, QuantityError> {
+    pub(crate) fn checked_add(&self, other: &Self) -> Result<Self, QuantityError> {
         self.combined(other, Amount::checked_add)
     }
 
     /// `sub(quantity)`
-    pub fn checked_sub(&self, other: &Self) -> Result<Self, QuantityError> {
+    pub(crate) fn checked_sub(&self, other: &Self) -> Result<Self, QuantityError> {
         self.combined(other, |left, right| left.checked_add(&right.negated()))
     }
 
     /// `add(int)`
-    pub fn checked_add_int(&self, other: i64) -> Result<Self, QuantityError> {
+    pub(crate) fn checked_add_int(&self, other: i64) -> Result<Self, QuantityError> {
         self.checked_add(&Self::from_int(other))
     }
 
     /// `sub(int)`
-    pub fn checked_sub_int(&self, other: i64) -> Result<Self, QuantityError> {
+    pub(crate) fn checked_sub_int(&self, other: i64) -> Result<Self, QuantityError> {
         self.checked_sub(&Self::from_int(other))
     }
 

@@ -14,11 +14,11 @@ mod names;
 mod parse;
 
 /// Default limit in bytes for a compiled pattern.
-pub const DEFAULT_SIZE_LIMIT: usize = 10 << 20;
+pub(crate) const DEFAULT_SIZE_LIMIT: usize = 10 << 20;
 
 /// A compiled pattern. It is cheap to clone; matching takes no lock and, after the first match, does not allocate.
 #[derive(Clone)]
-pub struct Pattern {
+pub(crate) struct Pattern {
     regex: meta::Regex,
     /// Set if the pattern contains `\B`, which also matches between the bytes of a character. A search for any
     /// match may stop at such a position, discard it, and miss the valid match around it; a leftmost search does
@@ -28,18 +28,18 @@ pub struct Pattern {
 
 impl Pattern {
     /// Compiles a pattern with the limit [`DEFAULT_SIZE_LIMIT`].
-    pub fn new(pattern: &str) -> Result<Self, PatternError> {
+    pub(crate) fn new(pattern: &str) -> Result<Self, PatternError> {
         Self::with_size_limit(pattern, DEFAULT_SIZE_LIMIT)
     }
 
     /// Checks a pattern without compiling it: cheaper, but does not detect a pattern that is too large when
     /// compiled.
-    pub fn check(pattern: &str) -> Result<(), PatternError> {
+    pub(crate) fn check(pattern: &str) -> Result<(), PatternError> {
         parse::parse(pattern).map(|_| ())
     }
 
     /// Compiles a pattern to at most `size_limit` bytes.
-    pub fn with_size_limit(pattern: &str, size_limit: usize) -> Result<Self, PatternError> {
+    pub(crate) fn with_size_limit(pattern: &str, size_limit: usize) -> Result<Self, PatternError> {
         let tree = parse::parse(pattern)?;
         let config = meta::Config::new().nfa_size_limit(Some(size_limit)).onepass_size_limit(Some(1 << 18));
         let regex = meta::Regex::builder()
@@ -52,13 +52,13 @@ impl Pattern {
 
     /// Whether `text` contains a match: `text.matches(pattern)`.
     #[must_use]
-    pub fn is_match(&self, text: &str) -> bool {
+    pub(crate) fn is_match(&self, text: &str) -> bool {
         if self.has_negated_boundary { self.regex.find(text).is_some() } else { self.regex.is_match(text) }
     }
 
     /// The leftmost match: `text.find(pattern)`, which returns `""` for `None`.
     #[must_use]
-    pub fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
+    pub(crate) fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
         self.regex.find(text).and_then(|found| text.get(found.range()))
     }
 
@@ -66,14 +66,8 @@ impl Pattern {
     ///
     /// An empty match adjacent to the preceding match is omitted. For `findAll(pattern, n)`, take the first `n`
     /// matches, or all if `n` is negative.
-    pub fn find_all<'p, 't>(&'p self, text: &'t str) -> impl Iterator<Item = &'t str> + use<'p, 't> {
+    pub(crate) fn find_all<'p, 't>(&'p self, text: &'t str) -> impl Iterator<Item = &'t str> + use<'p, 't> {
         self.regex.find_iter(text).filter_map(|found| text.get(found.range()))
-    }
-
-    /// Heap bytes of the compiled pattern, for cache accounting.
-    #[must_use]
-    pub fn memory_usage(&self) -> usize {
-        self.regex.memory_usage()
     }
 }
 
@@ -86,7 +80,7 @@ impl fmt::Debug for Pattern {
 /// An invalid pattern, with the invalid part.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("error parsing regexp: {fault}: `{part}`")]
-pub struct PatternError {
+pub(crate) struct PatternError {
     /// The cause.
     pub fault: Fault,
     /// The invalid part of the pattern.
@@ -101,7 +95,7 @@ impl PatternError {
 
 /// Why a pattern is invalid, worded as in Go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub(crate) enum Fault {
     /// `a(b`
     #[error("missing closing )")]
     MissingParenthesis,

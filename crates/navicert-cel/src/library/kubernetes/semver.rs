@@ -14,7 +14,7 @@ pub struct Version {
 
 /// An invalid version, worded as by the library that Kubernetes uses.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum VersionError {
+pub(crate) enum VersionError {
     /// The text is empty.
     #[error("Version string empty")]
     Empty,
@@ -54,7 +54,7 @@ impl Version {
     /// `semver(text)` or `semver(text, normalize)`; `isSemver` is whether this succeeds.
     ///
     /// Normalization accepts a leading `v`, leading zeros, and one or two numbers instead of three.
-    pub fn parse(text: &str, normalize: bool) -> Result<Self, VersionError> {
+    pub(crate) fn parse(text: &str, normalize: bool) -> Result<Self, VersionError> {
         if normalize {
             Self::parse_tolerant(text.strip_prefix('v').unwrap_or(text))
         } else {
@@ -118,19 +118,19 @@ impl Version {
 
     /// `major()`. Wraps if it overflows `int`, as upstream.
     #[must_use]
-    pub fn major(&self) -> i64 {
+    pub(crate) fn major(&self) -> i64 {
         self.numbers[0].cast_signed()
     }
 
     /// `minor()`
     #[must_use]
-    pub fn minor(&self) -> i64 {
+    pub(crate) fn minor(&self) -> i64 {
         self.numbers[1].cast_signed()
     }
 
     /// `patch()`
     #[must_use]
-    pub fn patch(&self) -> i64 {
+    pub(crate) fn patch(&self) -> i64 {
         self.numbers[2].cast_signed()
     }
 }

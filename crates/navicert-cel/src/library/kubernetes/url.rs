@@ -32,7 +32,7 @@ pub struct Url {
 /// An invalid URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("URL parse error during conversion from string: parse {}: {fault}", Quoted(text))]
-pub struct UrlError {
+pub(crate) struct UrlError {
     /// The input.
     pub text: String,
     /// The cause.
@@ -41,7 +41,7 @@ pub struct UrlError {
 
 /// Why a URL is invalid, worded as in Go.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum UrlFault {
+pub(crate) enum UrlFault {
     /// The text is empty.
     #[error("empty url")]
     Empty,
@@ -79,50 +79,50 @@ pub enum UrlFault {
 
 impl Url {
     /// `url(text)`; `isURL(text)` is whether this succeeds.
-    pub fn parse(text: &str) -> Result<Self, UrlError> {
+    pub(crate) fn parse(text: &str) -> Result<Self, UrlError> {
         parse::parse(text).map_err(|fault| UrlError { text: text.to_owned(), fault })
     }
 
     /// Checks whether the text is a valid request target; the error is worded as in Go.
-    pub fn check_request(text: &str) -> Result<(), String> {
+    pub(crate) fn check_request(text: &str) -> Result<(), String> {
         parse::check_request(text).map_err(|fault| format!("parse {}: {fault}", Quoted(text)))
     }
 
     /// `getScheme()`, in lower case.
     #[must_use]
-    pub fn scheme(&self) -> &str {
+    pub(crate) fn scheme(&self) -> &str {
         &self.scheme
     }
 
     /// `getHost()`, including the port.
     #[must_use]
-    pub fn host(&self) -> String {
+    pub(crate) fn host(&self) -> String {
         text(&self.host)
     }
 
     /// `getHostname()`, without port and brackets.
     #[must_use]
-    pub fn hostname(&self) -> String {
+    pub(crate) fn hostname(&self) -> String {
         let (name, _) = self.host_and_port();
         text(name.strip_prefix(b"[").and_then(|inner| inner.strip_suffix(b"]")).unwrap_or(name))
     }
 
     /// `getPort()`, empty if absent.
     #[must_use]
-    pub fn port(&self) -> String {
+    pub(crate) fn port(&self) -> String {
         text(self.host_and_port().1)
     }
 
     /// `getEscapedPath()`: as written if correctly escaped, otherwise re-escaped.
     #[must_use]
-    pub fn escaped_path(&self) -> String {
+    pub(crate) fn escaped_path(&self) -> String {
         escape::ensure_escaped(&self.raw_path, Mode::Path)
     }
 
     /// `getQuery()`: each key with its values in order. Keys are in order of first appearance; a pair with a
     /// semicolon or an invalid escape is omitted.
     #[must_use]
-    pub fn query(&self) -> Vec<(String, Vec<String>)> {
+    pub(crate) fn query(&self) -> Vec<(String, Vec<String>)> {
         let mut places = HashMap::new();
         let mut query: Vec<(String, Vec<String>)> = Vec::new();
         for pair in self.raw_query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';')) {

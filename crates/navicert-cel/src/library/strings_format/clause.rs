@@ -4,7 +4,7 @@ use super::{Dialect, FormatError};
 
 /// The conversion of a clause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verb {
+pub(crate) enum Verb {
     /// `%s`
     Text,
     /// `%d`
@@ -26,7 +26,7 @@ pub enum Verb {
 impl Verb {
     /// The types that the clause supports, as worded in the error for a wrong argument.
     #[must_use]
-    pub fn domain(self, dialect: Dialect) -> &'static str {
+    pub(crate) fn domain(self, dialect: Dialect) -> &'static str {
         let standard = dialect == Dialect::Standard;
         match self {
             Self::Text => {
@@ -55,7 +55,7 @@ impl Verb {
 
 /// A verb and the precision before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Clause {
+pub(crate) struct Clause {
     /// The conversion.
     pub verb: Verb,
     /// The precision, `3` in `%.3f`; 6 by default.
@@ -64,7 +64,7 @@ pub struct Clause {
 
 /// A part of a format string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Piece<'t> {
+pub(crate) enum Piece<'t> {
     /// Literal text.
     Text(&'t str),
     /// A clause, which formats the next argument.
@@ -73,25 +73,17 @@ pub enum Piece<'t> {
 
 /// The parts of `template` in order. A clause without an argument is reported before any other error in it.
 #[must_use]
-pub fn pieces(template: &str, argument_count: usize, dialect: Dialect) -> Pieces<'_> {
+pub(crate) fn pieces(template: &str, argument_count: usize, dialect: Dialect) -> Pieces<'_> {
     Pieces { rest: template, used: 0, argument_count, dialect }
 }
 
 /// Iterator over the parts of a format string; ends after an error.
 #[derive(Clone, Debug)]
-pub struct Pieces<'t> {
+pub(crate) struct Pieces<'t> {
     rest: &'t str,
     used: usize,
     argument_count: usize,
     dialect: Dialect,
-}
-
-impl Pieces<'_> {
-    /// Number of clauses read so far.
-    #[must_use]
-    pub fn clauses(&self) -> usize {
-        self.used
-    }
 }
 
 impl<'t> Iterator for Pieces<'t> {

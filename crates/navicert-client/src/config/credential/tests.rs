@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use navicert_plugin::{Environment, ScriptedRunner};
 use navicert_types::clock::ManualClock;
+use navicert_types::error_chain;
 
 use super::*;
 use crate::credential::{Rejection, RequestOrigin, SharedFiles, block_on};
@@ -53,13 +54,14 @@ fn read_source(server: &str, user: &str) -> (Fixture, Result<Arc<dyn CredentialS
         effective: &effective,
         files: &*files,
         now: client_context.clock.monotonic(),
+        #[cfg(feature = "signer")]
         allow_pin: false,
     };
     let mut problems = Vec::new();
     let plan = reader.read(&mut problems);
     let problems: Vec<String> = problems.iter().map(|problem| error_chain(problem)).collect();
     let read = match problems.is_empty() {
-        true => Ok(plan.source(&ExecSettings::default(), &client_context, None)),
+        true => Ok(plan.source(&ExecSettings::default(), &client_context)),
         false => Err(problems),
     };
     (Fixture { files, runner, metrics, client_context }, read)

@@ -1,7 +1,5 @@
 //! ID tokens: valid, expiring, and renewed at a provider over real sockets.
 
-use std::sync::Mutex as StdMutex;
-
 use navicert_testkit::{Answer, Ca, HttpServer, wait};
 use navicert_types::Clock;
 use navicert_types::clock::ManualClock;
@@ -66,9 +64,9 @@ impl Fixture {
         ClientContext { clock, ..ClientContext::new(navicert_plugin::Environment::empty()) }
     }
 
-    fn oidc(&self, more: &[(&str, &str)], store: Option<Arc<dyn TokenStore>>) -> Oidc {
+    fn oidc(&self, more: &[(&str, &str)]) -> Oidc {
         let settings = OidcSettings::read(&self.section(more), &OsFileSystem).unwrap();
-        Oidc::new(settings, None, &self.client_context(), store)
+        Oidc::new(settings, None, &self.client_context())
     }
 }
 
@@ -84,7 +82,7 @@ async fn current(source: &dyn CredentialSource) -> Result<String, String> {
 async fn valid_token_is_used_until_ten_seconds_before_expiry_and_then_renewed_once() {
     let fixture = Fixture::new();
     let old = id_token("old", NOW + 60);
-    let source = fixture.oidc(&[("id-token", &old), ("refresh-token", "r1")], None);
+    let source = fixture.oidc(&[("id-token", &old), ("refresh-token", "r1")]);
     assert_eq!(current(&source).await, Ok("old".into()));
     fixture.clock.advance(Duration::from_secs(49));
     assert!(source.cached().is_some());
@@ -103,7 +101,7 @@ async fn valid_token_is_used_until_ten_seconds_before_expiry_and_then_renewed_on
 #[tokio::test]
 async fn client_secret_goes_into_the_header_and_if_rejected_into_the_form() {
     let fixture = Fixture::new();
-    let source = fixture.oidc(&[("refresh-token", "r1"), ("client-secret", "s p@ce")], None);
+    let source = fixture.oidc(&[("refresh-token", "r1"), ("client-secret", "s p@ce")]);
     assert_eq!(current(&source).await, Ok("new".into()));
     let request = fixture.provider.requests().pop().unwrap();
     let expected = format!("Basic {}", STANDARD.encode("kubernetes:s%20p%40ce"));
@@ -111,41 +109,29 @@ async fn client_secret_goes_into_the_header_and_if_rejected_into_the_form() {
 
     let fixture = Fixture::new();
     fixture.provider.answer_once("/token", Answer::status(401));
-    let source = fixture.oidc(&[("refresh-token", "r1"), ("client-secret", "s p@ce")], None);
+    let source = fixture.oidc(&[("refresh-token", "r1"), ("client-secret", "s p@ce")]);
     assert_eq!(current(&source).await, Ok("new".into()));
     let request = fixture.provider.requests().pop().unwrap();
     assert!(request.text().ends_with("&client_id=kubernetes&client_secret=s%20p%40ce"));
 }
 
-#[derive(Debug, Default)]
-struct MemoryTokenStore {
-    stored: StdMutex<Vec<(String, String)>>,
-    full: bool,
-}
-
-impl TokenStore for MemoryTokenStore {
-    fn store(&self, id_token: &Secret<String>, refresh_token: &Secret<String>) -> io::Result<()> {
-        if self.full {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        let pair = (id_token.expose().clone(), refresh_token.expose().clone());
-        self.stored.lock().unwrap().push(pair);
-        Ok(())
-    }
-}
-
-// C165: opt-in, and before use.
+// C165: as in client-go, except that the kubeconfig keeps the first one.
 #[tokio::test]
-async fn new_tokens_are_stored_before_use_and_unused_if_storing_fails() {
+async fn renewal_uses_the_latest_refresh_token() {
     let fixture = Fixture::new();
-    let store = Arc::new(MemoryTokenStore::default());
-    let source = fixture.oidc(&[("refresh-token", "r1")], Some(Arc::clone(&store) as Arc<dyn TokenStore>));
+    let source = fixture.oidc(&[("refresh-token", "r1")]);
     assert_eq!(current(&source).await, Ok("new".into()));
-    assert_eq!(*store.stored.lock().unwrap(), [(id_token("new", NOW + 7_200), "r2".to_owned())]);
-    let full = Arc::new(MemoryTokenStore { full: true, ..MemoryTokenStore::default() });
-    let source = fixture.oidc(&[("refresh-token", "r1")], Some(full));
-    assert!(current(&source).await.unwrap_err().starts_with("could not persist new tokens: "));
-    assert!(source.cached().is_none());
+    fixture.clock.advance(Duration::from_secs(7_200));
+    fixture.provider.answer("/token", Answer::json(&json!({"id_token": id_token("newest", NOW + 14_400)})));
+    assert_eq!(current(&source).await, Ok("newest".into()));
+    assert!(fixture.provider.requests().pop().unwrap().text().contains("refresh_token=r2&"));
+    fixture.clock.advance(Duration::from_secs(7_200));
+    assert_eq!(
+        current(&source).await,
+        Ok("newest".into()),
+        "without another refresh token, the last one stays"
+    );
+    assert!(fixture.provider.requests().pop().unwrap().text().contains("refresh_token=r2&"));
 }
 
 // C165, C195
@@ -164,12 +150,12 @@ async fn errors_contain_no_secret() {
             "failed to refresh token: identity provider URL is not https",
         ),
     ] {
-        let source = fixture.oidc(more, None);
+        let source = fixture.oidc(more);
         assert_eq!(current(&source).await, Err(expected.to_owned()));
         assert!(!format!("{source:?}").contains("canary"));
     }
     fixture.provider.answer("/token", Answer::json(&json!({"access_token": "canary"})));
-    let source = fixture.oidc(&[("refresh-token", "r1")], None);
+    let source = fixture.oidc(&[("refresh-token", "r1")]);
     assert_eq!(
         current(&source).await,
         Err("the identity provider's answer did not contain an id_token".into())
@@ -202,13 +188,14 @@ async fn user_with_oidc_provider_gets_its_token_and_removed_providers_are_reject
             effective: &effective,
             files: &OsFileSystem,
             now: fixture.clock.monotonic(),
+            #[cfg(feature = "signer")]
             allow_pin: false,
         };
         let mut problems = Vec::new();
         let plan = reader.read(&mut problems);
         match problems.pop() {
             Some(problem) => Err(problem),
-            None => Ok(plan.source(&exec::ExecSettings::default(), &fixture.client_context(), None)),
+            None => Ok(plan.source(&exec::ExecSettings::default(), &fixture.client_context())),
         }
     };
     assert_eq!(current(&*chosen(&section, "").unwrap()).await, Ok("new".into()));

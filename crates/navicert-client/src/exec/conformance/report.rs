@@ -38,6 +38,7 @@ impl CaseResult {
 
 /// The results of all cases.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ConformanceReport {
     /// In the order of the runs.
     pub results: Vec<CaseResult>,

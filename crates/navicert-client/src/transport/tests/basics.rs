@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{Request, StatusCode, Version};
 use http_body_util::BodyExt;
 use hyper_util::rt::TokioIo;
-use navicert_testkit::http_server::HttpServerBuilder;
+use navicert_testkit::net::http_server::HttpServerBuilder;
 use navicert_testkit::{Answer, ApiServer, Ca, Canaries, Gate, HttpServer, Tunnel, Watch, wait};
 use navicert_types::kubeconfig::AuthInfo;
 use serde_json::json;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use navicert_testkit::http_server::HttpServerBuilder;
+use navicert_testkit::net::http_server::HttpServerBuilder;
 use navicert_testkit::{ApiServer, Ca, ProjectedVolume};
 use navicert_types::Clock;
 use navicert_types::clock::ManualClock;

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::support::{ScriptedSource, bearer, certificate, fixture, request, rig_with, settings, text};
 use crate::credential::{Credential, CredentialSource};
-use crate::transport::{Rotation, TransportError, TransportSettings};
+use crate::transport::{TransportError, TransportSettings};
 
 fn starts(ca: &Ca, http1_only: bool) -> ApiServer {
     ApiServer::start_with(ca, |server| if http1_only { server.http1_only() } else { server })
@@ -100,7 +100,7 @@ async fn requests_in_flight_finish_and_a_watch_fails_with_a_retriable_error_at_t
         pods.wait_for_closed(1).await;
         assert_eq!(fixture.read("/version").await.0, 200, "the new connection stays open");
         let log = api.log();
-        let bob = |connection: &navicert_testkit::http_server::Connection| {
+        let bob = |connection: &navicert_testkit::net::http_server::Connection| {
             connection.tls.as_ref().is_some_and(|tls| tls.client.as_ref().unwrap().common_name == "bob")
         };
         assert_eq!(log.connections.iter().filter(|connection| bob(connection)).count(), 1);
@@ -109,7 +109,7 @@ async fn requests_in_flight_finish_and_a_watch_fails_with_a_retriable_error_at_t
 
 // T29, C452
 #[tokio::test]
-async fn close_now_aborts_requests_in_flight() {
+async fn without_drain_timeout_requests_in_flight_are_aborted() {
     let ca = Ca::new("root");
     for http1_only in [true, false] {
         let api = starts(&ca, http1_only);
@@ -117,7 +117,7 @@ async fn close_now_aborts_requests_in_flight() {
         api.answer("/download", Answer::text("first second").stalled_at(6, &gate));
         let source = ScriptedSource::new([certificate(&ca.client("ann").issue())]);
         let fixture = rig_with(
-            TransportSettings { rotation: Rotation::CloseNow, ..settings(&api, &ca) },
+            TransportSettings { drain_timeout: Duration::ZERO, ..settings(&api, &ca) },
             source.clone(),
         );
         let download = fixture.get("/download").await.unwrap();
@@ -146,7 +146,7 @@ async fn body_of_a_401_that_causes_a_rotation_is_delivered_before_its_connection
             certificate(&ca.client("bob").issue()),
         ]);
         let settings = TransportSettings {
-            rotation: Rotation::CloseNow,
+            drain_timeout: Duration::ZERO,
             retry_unauthorized: false,
             ..settings(&api, &ca)
         };

@@ -95,7 +95,7 @@ fn rejects_users_that_headers_would_change() {
     }
 }
 
-// S265, A73
+// S236, S265, A73
 #[test]
 fn rejects_extra_keys_that_would_be_decoded_differently() {
     for (key, fits) in [

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use navicert_testkit::{Answer, ApiServer, Ca, FakeExecPlugin};
+use navicert_testkit::{Answer, ApiServer, Ca, FakeExecPlugin, Kubeconfig};
 use navicert_types::{Clock, SystemClock};
 use serde_json::json;
 
@@ -60,15 +60,10 @@ pub(super) fn run(demo: &Demo) -> Result<(), DemoError> {
     let plugins = demo.dir.path().join("plugins");
     std::fs::create_dir(&plugins)
         .map_err(|error| format!("failed to create {}: {error}", plugins.display()))?;
-    let config = json!({
-        "current-context": "rotating",
-        "contexts": [{"name": "rotating", "context": {"cluster": "demo", "user": "ann"}}],
-        "clusters": [{"name": "demo", "cluster": {"server": api.url(), "certificate-authority": "demo.crt"}}],
-        "users": [{"name": "ann", "user": {"exec": {
-            "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never",
-            "command": plugin_server.write_plugin(&plugins),
-        }}}],
-    });
+    let config = Kubeconfig::new(api.url())
+        .names("rotating", "demo", "ann")
+        .ca_file("demo.crt")
+        .exec(plugin_server.write_plugin(&plugins));
     write(&demo.dir.path().join("rotating.yaml"), &config.to_string())?;
     write(&demo.dir.path().join("demo.crt"), &ca.pem())?;
 

@@ -1,7 +1,6 @@
 //! Demonstrates `navicert run`: a command uses a key without access to it.
 
-use navicert_testkit::{ApiServer, Ca};
-use serde_json::json;
+use navicert_testkit::{ApiServer, Ca, Kubeconfig};
 
 use super::{Demo, DemoError, write};
 
@@ -12,12 +11,10 @@ pub(super) fn run(demo: &Demo) -> Result<(), DemoError> {
     api.add_pod("web", false);
     let ann = ca.client("ann").organization("developers").issue().write_to(demo.dir.path(), "ann");
     write(&demo.dir.path().join("demo-ca.crt"), &ca.pem())?;
-    let config = json!({
-        "apiVersion": "v1", "kind": "Config", "current-context": "demo",
-        "contexts": [{"name": "demo", "context": {"cluster": "demo", "user": "ann"}}],
-        "clusters": [{"name": "demo", "cluster": {"server": api.url(), "certificate-authority": "demo-ca.crt"}}],
-        "users": [{"name": "ann", "user": {"client-certificate": ann.certificate, "client-key": ann.key}}],
-    });
+    let config = Kubeconfig::new(api.url())
+        .names("demo", "demo", "ann")
+        .ca_file("demo-ca.crt")
+        .certificate(ann.certificate, ann.key);
     write(&demo.dir.path().join("demo.yaml"), &config.to_string())?;
 
     demo.scene(

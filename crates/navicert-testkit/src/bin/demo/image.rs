@@ -7,11 +7,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use navicert_testkit::http_server::Request;
+use navicert_testkit::cli::sibling::DOCKER_HELPER;
+use navicert_testkit::net::http_server::Request;
 use navicert_testkit::{Answer, Ca, HttpClient, HttpServer, Program, wait};
 use serde_json::{Value, json};
 
-use super::{Demo, DemoError, KUBECONFIG, beside, link, write};
+use super::{Demo, DemoError, KUBECONFIG, link, write};
 
 const PASSWORD: &str = "this-is-a-password";
 const IMAGE: &str = "team/app";
@@ -122,7 +123,7 @@ fn prepare(demo: &Demo, host: &str, address: &str) -> Result<(), String> {
     write(&provider, &format!("#!/bin/sh\ncat >/dev/null\necho '{response}'\n"))?;
     std::fs::set_permissions(&provider, Permissions::from_mode(0o755))
         .map_err(|error| format!("failed to make {} executable: {error}", provider.display()))?;
-    link(&beside("docker-credential-navicert")?, &bin.join("docker-credential-navicert"))
+    link(&DOCKER_HELPER.find()?, &bin.join(DOCKER_HELPER.name()))
 }
 
 /// A registry with one image of one empty layer, which only ann may read.

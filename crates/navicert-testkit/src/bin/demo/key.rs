@@ -2,10 +2,11 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use navicert_testkit::{ApiServer, Ca, ClientAuth, KeyKind, Program, SoftHsm};
+use navicert_testkit::cli::sibling::{FAKE_SIGNER, PKCS11_SIGNER, Sibling};
+use navicert_testkit::{ApiServer, Ca, ClientAuth, KeyKind, Kubeconfig, Program, SoftHsm};
 use serde_json::{Value, json};
 
-use super::{Demo, DemoError, beside, link, write};
+use super::{Demo, DemoError, link, write};
 
 const PIN: &str = "demo-pin-271828";
 
@@ -40,7 +41,7 @@ fn in_softhsm(demo: &Demo, ca: &Ca, api: &ApiServer) -> Result<(), DemoError> {
     let executable = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(&pinentry, executable).map_err(|error| error.to_string())?;
     let settings = json!({
-        "pathExec": stage_link(demo, "navicert-signer-pkcs11")?, "signerApiVersion": "v1",
+        "pathExec": stage_link(demo, PKCS11_SIGNER)?, "signerApiVersion": "v1",
         "uri": "pkcs11:token=demo;id=%01;type=private",
     });
     let variables = vec![
@@ -76,7 +77,7 @@ fn in_software(demo: &Demo, ca: &Ca, api: &ApiServer) -> Result<(), DemoError> {
     let ann = ca.client("ann").organization("developers").issue();
     std::fs::write(dir.join("key.der"), ann.key_der()).map_err(|error| error.to_string())?;
     write(&dir.join("chain.pem"), &ann.chain_pem())?;
-    let settings = json!({"pathExec": stage_link(demo, "navicert-fake-signer")?, "signerApiVersion": "v1"});
+    let settings = json!({"pathExec": stage_link(demo, FAKE_SIGNER)?, "signerApiVersion": "v1"});
     let variables = vec![("FAKE_SIGNER_FOLDER", dir.display().to_string())];
     use_key(demo, api, &settings, &variables)
 }
@@ -88,12 +89,10 @@ fn use_key(
     settings: &Value,
     variables: &[(&str, String)],
 ) -> Result<(), DemoError> {
-    let config = json!({
-        "apiVersion": "v1", "kind": "Config", "current-context": "key",
-        "contexts": [{"name": "key", "context": {"cluster": "demo", "user": "ann"}}],
-        "clusters": [{"name": "demo", "cluster": {"server": api.url(), "certificate-authority": "keys-ca.crt"}}],
-        "users": [{"name": "ann", "user": {"auth-provider": {"name": "externalSigner", "config": settings}}}],
-    });
+    let config = Kubeconfig::new(api.url())
+        .names("key", "demo", "ann")
+        .ca_file("keys-ca.crt")
+        .user(json!({"auth-provider": {"name": "externalSigner", "config": settings}}));
     write(&demo.dir.path().join("key.yaml"), &config.to_string())?;
     let kuberc = json!({
         "apiVersion": "kubectl.config.k8s.io/v1beta1", "kind": "Preference", "credentialPluginPolicy": "Allowlist",
@@ -127,7 +126,7 @@ fn use_key(
 }
 
 /// Links one of navicert's programs into the demo's `PATH` and returns its name.
-fn stage_link(demo: &Demo, name: &str) -> Result<String, String> {
-    link(&beside(name)?, &demo.dir.path().join("bin").join(name))?;
-    Ok(name.to_owned())
+fn stage_link(demo: &Demo, program: Sibling) -> Result<&'static str, String> {
+    link(&program.find()?, &demo.dir.path().join("bin").join(program.name()))?;
+    Ok(program.name())
 }

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use navicert_testkit::program::Running;
-use navicert_testkit::{ApiServer, Ca, HttpClient, Issuer, Program, wait};
+use navicert_testkit::cli::program::Running;
+use navicert_testkit::{ApiServer, Ca, HttpClient, Issuer, Kubeconfig, Program, wait};
 use navicert_types::{Clock as _, SystemClock};
 use serde_json::json;
 
@@ -55,12 +55,8 @@ impl ProxyDemo {
         ca.server().issue().write_to(dir, "front");
         let own = ca.client("navicert-proxy").issue().write_to(dir, "front-own");
         write(&dir.join("front-ca.crt"), &ca.pem())?;
-        let kubeconfig = json!({
-            "apiVersion": "v1", "kind": "Config", "current-context": "c",
-            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-            "clusters": [{"name": "c", "cluster": {"server": api.url(), "certificate-authority": "front-ca.crt"}}],
-            "users": [{"name": "u", "user": {"client-certificate": own.certificate, "client-key": own.key}}],
-        });
+        let kubeconfig =
+            Kubeconfig::new(api.url()).ca_file("front-ca.crt").certificate(own.certificate, own.key);
         write(&dir.join("front.kubeconfig"), &kubeconfig.to_string())?;
         let proxy_demo = ProxyDemo { ca, issuer, api };
         proxy_demo.configure(dir, "sso:")?;

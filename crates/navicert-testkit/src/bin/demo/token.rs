@@ -1,8 +1,8 @@
 //! Demonstrates `navicert authn explain`: a token is rejected, `explain` says why, the configuration is fixed while a server runs, the same
 //! login succeeds, and then its token is revoked.
 
-use navicert_testkit::jws::{Algorithm, SigningKey};
-use navicert_testkit::program::Running;
+use navicert_testkit::cli::program::Running;
+use navicert_testkit::pki::jws::{Algorithm, SigningKey};
 use navicert_testkit::{Ca, HttpClient, Program, wait};
 use navicert_types::{Clock as _, SystemClock};
 use serde_json::{Value, json};

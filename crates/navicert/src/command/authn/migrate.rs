@@ -7,7 +7,7 @@ use std::path::Path;
 use navicert_authn::config::migrate::{
     MigrateError, MigrateOptions, Migration, OidcFlags, find_flags, migrate,
 };
-use serde_json::json;
+use navicert_authn::report::MigrateReport;
 
 use crate::args::authn::{ApiVersion, MigrateArgs};
 use crate::exit::Exit;
@@ -29,12 +29,7 @@ pub(super) fn run(args: &MigrateArgs, output: &mut Output) -> Result<Exit, Failu
             .map_err(|error| Failure::bad_input(format!("failed to write `{}`: {error}", path.display())))?;
     }
     if output.is_json() {
-        output.json(&json!({
-            "configuration": migration.yaml,
-            "navicertConfiguration": migration.navicert_config,
-            "warnings": migration.warnings,
-            "obsoleteFlags": migration.obsolete,
-        }))?;
+        output.json(&MigrateReport::from(migration))?;
     } else {
         output.text(&migration.yaml)?;
         print_notes(&migration, args, output);
@@ -44,7 +39,7 @@ pub(super) fn run(args: &MigrateArgs, output: &mut Output) -> Result<Exit, Failu
 
 fn print_notes(migration: &Migration, args: &MigrateArgs, output: &mut Output) {
     for warning in &migration.warnings {
-        output.warning(warning);
+        output.warning(&warning.text);
     }
     if migration.navicert_config.is_some() && args.write_navicert_config.is_none() {
         output.note(

@@ -4,31 +4,21 @@
 use std::sync::Arc;
 
 use navicert_authn::config::{CompiledConfig, Egress, NavicertConfiguration};
-use navicert_authn::explain::StepOutcome;
 use navicert_authn::jwks::{IssuerProbe, JwksContext, KeySource, probe_issuer};
 use navicert_authn::outcome::RefusalClass;
+use navicert_authn::report::{IssuerReport, IssuerVerdict};
 use navicert_authn::{AuthnOutcome, AuthnProfile};
 use navicert_client::transport::{Proxy, ProxyChoice, ProxyEnvironment};
 use navicert_server::fetch::HttpFetch;
 use navicert_types::redact::terminal;
 use navicert_types::{FieldPath, SystemClock};
-use serde_json::{Value, json};
 
 use super::fetch_once::FetchOnce;
 use super::settings::AuthnSettings;
-use super::verdict;
 use crate::command::connect::block_on;
 use crate::env::Environment;
 use crate::exit::Exit;
 use crate::output::Failure;
-
-/// The probe of one issuer.
-pub(super) struct IssuerReport {
-    path: String,
-    issuer: String,
-    /// `None` if the issuer's keys are read from a file.
-    probe: Option<IssuerProbe>,
-}
 
 /// Probes every issuer of a configuration.
 pub(super) fn probe_issuers(
@@ -45,11 +35,7 @@ pub(super) fn probe_issuers(
         } else {
             Some(block_on(probe_issuer(issuer, &fetch, &settings.profile))?)
         };
-        reports.push(IssuerReport {
-            path: authenticator.path.field("issuer").to_string(),
-            issuer: issuer.url.clone(),
-            probe,
-        });
+        reports.push(IssuerReport::new(authenticator, probe.as_ref()));
     }
     Ok(reports)
 }
@@ -157,49 +143,9 @@ pub(crate) fn fetch(
 
 /// 0 healthy, 4 unreachable, 1 any other failure.
 fn exit_code(probe: &IssuerProbe) -> Exit {
-    match probe {
-        probe if probe.is_unreachable() => Exit::Unreachable,
-        probe if probe.is_good() => Exit::Done,
-        _ => Exit::No,
-    }
-}
-
-impl IssuerReport {
-    /// Exit codes: 0 healthy, 4 unreachable, 1 any other failure.
-    pub(super) fn exit(&self) -> Exit {
-        self.probe.as_ref().map_or(Exit::Done, exit_code)
-    }
-
-    pub(super) fn text(&self) -> String {
-        let mut text = format!("{} {}\n", self.path, self.issuer);
-        let (pass, fail, skip) = (verdict::pass(), verdict::fail(), verdict::skip());
-        let Some(probe) = &self.probe else {
-            return text + &format!("  {skip}  keys are read from a file\n");
-        };
-        for seen in &probe.results {
-            let title = seen.probe.title();
-            text += &match &seen.verdict {
-                StepOutcome::Pass if seen.note.is_empty() => format!("  {pass}  {title}\n"),
-                StepOutcome::Pass => format!("  {pass}  {title}: {}\n", terminal(&seen.note)),
-                StepOutcome::Skip => format!("  {skip}  {title}\n"),
-                StepOutcome::Fail(why) => format!("  {fail}  {title}\n        {}\n", terminal(why)),
-            };
-        }
-        text
-    }
-
-    pub(super) fn json(&self) -> Value {
-        let steps = self.probe.as_ref().map(|probe| {
-            let step = |seen: &navicert_authn::jwks::ProbeResult| {
-                let (verdict, why) = match &seen.verdict {
-                    StepOutcome::Pass => ("pass", None),
-                    StepOutcome::Skip => ("skip", None),
-                    StepOutcome::Fail(why) => ("fail", Some(why)),
-                };
-                json!({"step": seen.probe.title(), "verdict": verdict, "why": why, "note": seen.note})
-            };
-            probe.results.iter().map(step).collect::<Vec<_>>()
-        });
-        json!({"path": self.path, "issuer": self.issuer, "steps": steps})
+    match IssuerVerdict::from(probe) {
+        IssuerVerdict::Unreachable => Exit::Unreachable,
+        IssuerVerdict::Healthy => Exit::Done,
+        IssuerVerdict::Failed => Exit::No,
     }
 }

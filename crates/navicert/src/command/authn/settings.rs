@@ -6,13 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use navicert_authn::batch::BatchSettings;
-use navicert_authn::config::{
-    BaseProfile, CompiledConfig, CompiledIssuer, NavicertConfiguration, load_excluding_issuers,
-};
+use navicert_authn::config::{BaseProfile, CompiledConfig, CompiledIssuer, NavicertConfiguration};
 use navicert_authn::jwks::KeySource;
 use navicert_authn::revocation::{RevocationList, Revocations};
 use navicert_authn::{Authenticators, AuthnOutcome, AuthnProfile, AuthnRequest, batch};
-use navicert_types::{Diagnostics, error_chain};
+use navicert_types::Diagnostics;
 use serde_json::Value;
 
 use super::online::OnlineIssuers;
@@ -114,17 +112,7 @@ impl AuthnSettings {
 
     /// Compiles a configuration and applies the NavicertConfiguration's issuer settings.
     pub(super) fn compile(&self, config: &[u8], profile: &AuthnProfile) -> Result<CompiledConfig, String> {
-        let loaded = load_excluding_issuers(config, profile, &self.navicert_config.disallowed_issuers)
-            .map_err(|error| format!("invalid configuration: {error}"))?;
-        let mut compiled = loaded.compiled;
-        self.navicert_config.apply(&mut compiled).map_err(|wrong| {
-            let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
-            format!("the NavicertConfiguration does not match the configuration: {}", wrong.join("; "))
-        })?;
-        self.navicert_config
-            .apply_certificate_authorities(&mut compiled, |path| fs::read(path))
-            .map_err(|error| error_chain(&error))?;
-        Ok(compiled)
+        self.navicert_config.compile(config, profile, |path| fs::read(path))
     }
 
     /// Compiles the authenticators of a configuration for one token. With `--online`, also fetches its distributed claims.

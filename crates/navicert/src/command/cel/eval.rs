@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
-use navicert_cel::kubernetes::{User, VERSION, render};
+use navicert_cel::kubernetes::report::{EvalReport, TracedExpression, shown};
+use navicert_cel::kubernetes::{User, VERSION};
 use navicert_cel::{
     Arena, Bindings, Claims, Environment, EvalLimits, Evaluation, EvaluationError, Program, Reading, Traced,
     ValueRef,
 };
 use navicert_types::{Clock, SystemClock};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::{built, compile, expression, extended, json_object, report_compile_error, subject_environment};
+use super::{built, compile, expression, extended, json_object, subject_environment};
 use crate::args::Profile;
 use crate::args::cel::{EvalArgs, Subject};
 use crate::exit::Exit;
@@ -26,7 +27,14 @@ pub(super) fn run(args: &EvalArgs, output: &mut Output) -> Result<Exit, Failure>
     let environment = data.environment(args)?;
     let program = match compile(&environment, &text, args.rule) {
         Ok(program) => program,
-        Err(error) => return report_compile_error(&error, output),
+        Err(error) if output.is_json() => {
+            output.json(&EvalReport::NotCompiled((&error).into()))?;
+            return Ok(Exit::No);
+        }
+        Err(error) => {
+            output.note(&error.to_string());
+            return Ok(Exit::No);
+        }
     };
     let arena = Arena::new();
     let bindings = data.bindings(&arena)?;
@@ -73,7 +81,7 @@ impl Data {
             Data::User(_) => return subject_environment(Subject::User, &args.language),
             Data::Variables(variables) => variables,
         };
-        let mut builder = Environment::kubernetes(VERSION);
+        let mut builder = Environment::kubernetes_version(VERSION);
         if args.language.extended {
             builder = extended(builder);
         }
@@ -109,14 +117,13 @@ fn print(
     trace: &[Traced<'_>],
     output: &mut Output,
 ) -> Result<(), Failure> {
-    let parts: Vec<(&str, String)> =
-        trace.iter().map(|traced| part(program, traced)).filter(is_informative).collect();
+    let trace = TracedExpression::from_trace(program, trace);
     if output.is_json() {
-        return output.json(&as_json(outcome, &parts));
+        return output.json(&EvalReport::Evaluated { result: outcome.into(), trace });
     }
-    let width = parts.iter().map(|(text, _)| text.chars().count()).max().unwrap_or_default();
-    for (text, value) in &parts {
-        output.note(&format!("{text:width$}  {value}"));
+    let width = trace.iter().map(|part| part.expression.chars().count()).max().unwrap_or_default();
+    for TracedExpression { expression, value } in &trace {
+        output.note(&format!("{expression:width$}  {value}"));
     }
     match outcome {
         Ok(found) => output.text(&format!("{}\n", shown(&found.value))),
@@ -128,43 +135,4 @@ fn print(
             Ok(())
         }
     }
-}
-
-fn part<'a>(program: &'a Program, traced: &Traced<'_>) -> (&'a str, String) {
-    let value = match &traced.outcome {
-        Ok(value) => shown(value),
-        Err(kind) => format!("error: {}", kind.exposed()),
-    };
-    (program.tree().source().slice(traced.span), value)
-}
-
-/// Whether a subexpression is worth printing: literals and plain variables are not, their values are known.
-fn is_informative((text, value): &(&str, String)) -> bool {
-    let is_literal = text.starts_with(['\'', '"']) || serde_json::from_str::<Value>(text).is_ok();
-    let is_variable = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    !(is_literal || is_variable) || value.starts_with("error: ")
-}
-
-fn shown(value: &ValueRef<'_>) -> String {
-    render::value(value).map_or_else(|| render::type_name(value), |json| json.to_string())
-}
-
-fn as_json(outcome: &Result<Evaluation<'_>, EvaluationError>, parts: &[(&str, String)]) -> Value {
-    let mut response = match outcome {
-        Ok(found) => json!({
-            "ok": true,
-            "type": render::type_name(&found.value),
-            "value": render::value(&found.value),
-            "cost": found.cost,
-        }),
-        Err(error) => {
-            let (message, hint) = (error.error.kind.exposed(), error.error.hint());
-            json!({"ok": false, "error": message, "hint": hint, "cost": error.cost})
-        }
-    };
-    if let (false, Some(members)) = (parts.is_empty(), response.as_object_mut()) {
-        let trace = parts.iter().map(|(text, value)| json!({"expression": text, "value": value}));
-        members.insert("trace".to_owned(), trace.collect());
-    }
-    response
 }

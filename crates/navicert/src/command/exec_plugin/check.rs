@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use navicert_client::ClientContext;
 use navicert_client::exec::conformance::{
-    CaseResult, ConformanceCase, ConformanceReport, PluginRule, PluginUnderTest, RuleViolation,
+    CaseResult, ConformanceCase, ConformanceReport, PluginUnderTest, RuleViolation,
 };
+use navicert_client::report::ConformanceSummary;
 use navicert_types::exec_credential::ExecVersion;
 use navicert_types::redact;
-use serde_json::{Value, json};
 
 use super::terminal::with_terminal;
 use crate::args::exec_plugin::{CheckPluginArgs, ExecVersionArg};
@@ -33,10 +33,10 @@ pub(super) fn run(
     let report = run_cases(&ConformanceCase::all(only), &subject, &client_context, output);
     let broken = report.broken();
     if output.is_json() {
-        output.json(&as_json(&report))?;
+        output.json(&ConformanceSummary::from(&report))?;
     } else {
         print(&report, output)?;
-        output.text(&conclusion(command, &report))?;
+        output.text(&format!("{}\n", report.conclusion(command)))?;
     }
     if !broken.is_empty() {
         for option in own_options(arguments) {
@@ -112,23 +112,6 @@ fn finding_lines(finding: &RuleViolation, is_repeated: bool) -> String {
     format!("      {name}{sort}: {message}\n        required: {requirement}\n")
 }
 
-fn conclusion(command: &str, report: &ConformanceReport) -> String {
-    let broken = report.broken();
-    let names: Vec<&str> = broken.iter().map(|rule| rule.name()).collect();
-    match (names.as_slice(), report.only_version()) {
-        ([], Some(version)) => {
-            let api_version = version.api_version();
-            let short = api_version.rsplit('/').next().unwrap_or_default();
-            format!(
-                "`{command}` conforms to every required rule and speaks {short} only: write `apiVersion: {api_version}` in the kubeconfig\n"
-            )
-        }
-        ([], None) => format!("`{command}` conforms to every required rule\n"),
-        ([name], _) => format!("`{command}` violates the rule {name}\n"),
-        _ => format!("`{command}` violates the rules {}\n", names.join(", ")),
-    }
-}
-
 /// Options of navicert among the plugin's arguments, which may have been meant for navicert.
 fn own_options(arguments: &[String]) -> Vec<String> {
     let pairs = arguments.iter().zip(arguments.iter().skip(1));
@@ -142,31 +125,4 @@ fn own_options(arguments: &[String]) -> Vec<String> {
         matches!(name, "--api-version" | "--limit") || matches!(argument.as_str(), "-ojson" | "--output=json")
     };
     outputs.chain(arguments.iter().filter(is_own).cloned()).collect()
-}
-
-fn as_json(report: &ConformanceReport) -> Value {
-    let broken = report.broken();
-    json!({
-        "conforms": broken.is_empty(),
-        "broken": broken.iter().map(|rule| PluginRule::name(*rule)).collect::<Vec<_>>(),
-        "speaksOnly": report.only_version().map(ExecVersion::api_version),
-        "cases": report.results.iter().map(case_json).collect::<Vec<_>>(),
-    })
-}
-
-fn case_json(result: &CaseResult) -> Value {
-    let finding = |finding: &RuleViolation| {
-        json!({
-            "rule": finding.rule.name(),
-            "advice": finding.rule.is_advice(),
-            "message": finding.message,
-            "demand": finding.rule.requirement(),
-        })
-    };
-    json!({
-        "apiVersion": result.case.version.api_version(),
-        "clusterInfo": result.case.cluster,
-        "terminal": result.case.terminal,
-        "findings": result.findings.as_ref().map(|findings| findings.iter().map(finding).collect::<Vec<_>>()),
-    })
 }

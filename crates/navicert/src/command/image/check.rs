@@ -2,9 +2,9 @@
 // I265
 
 use navicert_image::config::{ConfigFile, LintFinding, LintSeverity, lint, read_files};
+use navicert_image::report::CheckReport;
 use navicert_plugin::{Command, Policy};
 use navicert_types::error_chain;
-use serde_json::{Value, json};
 
 use super::provider_paths;
 use crate::args::image::CheckArgs;
@@ -25,15 +25,12 @@ pub(super) fn run(args: &CheckArgs, environment: &Environment, output: &mut Outp
     };
     let knows_programs = args.providers.bin_dir.is_some() || bin_dir.is_dir();
     let findings = lint(&files, knows_programs.then_some(&executable as &dyn Fn(&str) -> Result<(), String>));
-    let broken = findings.iter().any(|finding| finding.severity == LintSeverity::Error);
+    let report = CheckReport::new(&files, &findings);
     if output.is_json() {
-        let shown: Vec<Value> = findings.iter().map(as_json).collect();
-        output.json(
-            &json!({"valid": !broken, "hash": navicert_image::config::hash(&files), "findings": shown}),
-        )?;
+        output.json(&report)?;
     } else {
         findings.iter().for_each(|finding| print(finding, &files, output));
-        if !broken {
+        if report.valid {
             let count = match findings.len() {
                 0 => "no warnings".to_owned(),
                 1 => "1 warning".to_owned(),
@@ -42,7 +39,7 @@ pub(super) fn run(args: &CheckArgs, environment: &Environment, output: &mut Outp
             output.text(&format!("{}: valid, {count}\n", places.config.display()))?;
         }
     }
-    Ok(if broken { Exit::No } else { Exit::Done })
+    Ok(if report.valid { Exit::Done } else { Exit::No })
 }
 
 fn print(finding: &LintFinding, files: &[ConfigFile], output: &mut Output) {
@@ -69,18 +66,4 @@ fn print(finding: &LintFinding, files: &[ConfigFile], output: &mut Output) {
         fatal,
     };
     snippet::print(&problem, output);
-}
-
-fn as_json(finding: &LintFinding) -> Value {
-    json!({
-        "severity": if finding.severity == LintSeverity::Error { "error" } else { "warning" },
-        "rule": finding.rule,
-        "kubeletAccepts": finding.kubelet_accepts,
-        "file": finding.file.to_string_lossy(),
-        "path": finding.path,
-        "line": finding.span.map(|span| span.line),
-        "column": finding.span.map(|span| span.column),
-        "message": finding.message,
-        "hint": finding.hint,
-    })
 }

@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use navicert_image::conformance::{ImagePluginUnderTest, check};
 use navicert_image::docker_config::read_config_json;
+use navicert_image::report::{
+    ConformanceReport, KeyringCredential, KeyringReport, MatchReport, ResponseReport,
+};
 use navicert_image::response::Response;
 use navicert_image::{ImagePattern, Keyring, Location, Profile};
 use navicert_plugin::ProcessRunner;
 use navicert_types::image_credential::WireVersion;
-use navicert_types::redact::{self, REDACTED};
 use navicert_types::{SystemClock, error_chain};
-use serde_json::{Value, json};
 
 use super::{profile, repository};
 use crate::args::image::{KeyringArgs, MatchArgs, PluginCheckArgs, ResponseArgs};
@@ -31,16 +32,14 @@ pub(super) fn matches(args: &MatchArgs, output: &mut Output) -> Result<Exit, Fai
     let location = Location::parse(image.as_str().as_bytes());
     let location = location.map_err(|error| Failure::bad_input(format!("`{image}`: {error}")))?;
     let reason = pattern.compare(&location).err().map(|mismatch| mismatch.to_string());
-    if output.is_json() {
-        output.json(
-            &json!({"pattern": text, "image": image.as_str(), "match": reason.is_none(), "reason": reason}),
-        )?;
-    } else {
-        let verdict =
-            reason.clone().map_or("matches".to_owned(), |reason| format!("does not match: {reason}"));
-        output.text(&format!("{text} {image}: {verdict}\n"))?;
-    }
-    Ok(if reason.is_none() { Exit::Done } else { Exit::No })
+    let report = MatchReport {
+        pattern: text.to_owned(),
+        image: image.as_str().to_owned(),
+        matches: reason.is_none(),
+        reason,
+    };
+    output.report(&report)?;
+    Ok(if report.matches { Exit::Done } else { Exit::No })
 }
 
 /// `image keyring FILE IMAGE`
@@ -55,18 +54,8 @@ pub(super) fn keyring(args: &KeyringArgs, output: &mut Output) -> Result<Exit, F
         output.warning(&format!("ignored key `{}`: {}", refused.key, refused.reason));
     }
     let found = keyring.lookup(image.as_str());
-    let password = |found: &navicert_image::RegistryCredential| {
-        if args.show_secrets { found.password.expose().clone() } else { REDACTED.to_owned() }
-    };
-    if output.is_json() {
-        let shown =
-            found.iter().map(|found| json!({"username": found.username, "password": password(found)}));
-        output.json(&json!({"image": image.as_str(), "credentials": shown.collect::<Vec<Value>>()}))?;
-    } else {
-        let lines =
-            found.iter().map(|found| format!("{}\t{}\n", redact::terminal(&found.username), password(found)));
-        output.text(&lines.collect::<String>())?;
-    }
+    let credentials = found.iter().map(|found| KeyringCredential::new(found, args.show_secrets)).collect();
+    output.report(&KeyringReport { image: image.as_str().to_owned(), credentials })?;
     Ok(if found.is_empty() { Exit::No } else { Exit::Done })
 }
 
@@ -81,24 +70,9 @@ pub(super) fn response(args: &ResponseArgs, output: &mut Output) -> Result<Exit,
     read.map_err(|error| Failure::bad_input(format!("failed to read {name}: {error}")))?;
     let decoded = Response::decode_as(&text, &args.api_version);
     if output.is_json() {
-        let stage = decoded.as_ref().err().map(|error| error.stage().as_str());
-        let message = decoded.as_ref().err().map(|error| error_chain(error));
-        output.json(&json!({"ok": decoded.is_ok(), "stage": stage, "error": message}))?;
+        output.json(&ResponseReport::from(&decoded))?;
     } else if let Ok(response) = &decoded {
-        let duration =
-            response.cache_duration.map_or("as configured".to_owned(), |duration| duration.to_string());
-        output.text(&format!(
-            "valid: applies to {}, cache duration {duration}\n",
-            super::explain::cache_scope(response.cache_key_type.as_str())
-        ))?;
-        for (key, credential) in &response.auth {
-            let user = if credential.is_anonymous() {
-                "anonymous".into()
-            } else {
-                redact::terminal(&credential.username)
-            };
-            output.text(&format!("  {}  {user}\n", redact::terminal(key)))?;
-        }
+        output.text(&response.to_string())?;
     } else if let Err(error) = &decoded {
         output.error(&error_chain(error));
     }
@@ -129,19 +103,7 @@ pub(super) fn plugin_check(
         version,
         limit: Duration::from_secs(args.limit),
     };
-    let verdicts = check(&subject, &ProcessRunner::new(Arc::new(SystemClock)));
-    let broken = verdicts.iter().any(|verdict| verdict.result.is_err());
-    if output.is_json() {
-        let shown = verdicts.iter().map(|verdict| json!({"rule": verdict.rule.as_str(), "holds": verdict.result.is_ok(), "reason": verdict.result.as_ref().err()}));
-        output.json(&json!({"conforms": !broken, "rules": shown.collect::<Vec<Value>>()}))?;
-    } else {
-        for verdict in &verdicts {
-            let line = match &verdict.result {
-                Ok(()) => format!("pass  {}\n", verdict.rule),
-                Err(reason) => format!("fail  {}: {}\n", verdict.rule, redact::terminal(reason)),
-            };
-            output.text(&line)?;
-        }
-    }
-    Ok(if broken { Exit::No } else { Exit::Done })
+    let report = ConformanceReport::from(check(&subject, &ProcessRunner::new(Arc::new(SystemClock))));
+    output.report(&report)?;
+    Ok(if report.conforms { Exit::Done } else { Exit::No })
 }

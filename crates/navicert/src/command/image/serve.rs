@@ -9,10 +9,10 @@ use navicert_image::default_paths::{DefaultPaths, SOCKET_VARIABLE};
 use navicert_image::docker_helper::{parse_mirrors, parse_scopes};
 use navicert_image::metrics::TextMetrics;
 use navicert_image::reload::Reloader;
+use navicert_image::report::InvalidateReport;
 use navicert_image::socket::{DaemonReply, DaemonVerb, call};
 use navicert_io::process_memory::forbid_core_dumps;
 use navicert_types::error_chain;
-use serde_json::json;
 
 use super::{provider_paths, report_load_error, repository, settings};
 use crate::args::image::{InvalidateArgs, MetricsArgs, ServeArgs};
@@ -68,13 +68,8 @@ pub(super) fn invalidate(
 ) -> Result<Exit, Failure> {
     let image = repository(&args.image)?;
     let reply = call_daemon(args.socket.clone(), DaemonVerb::Invalidate, image.as_str(), environment)?;
-    let count: u64 = String::from_utf8_lossy(&reply.stdout).trim().parse().unwrap_or_default();
-    if output.is_json() {
-        output.json(&json!({"image": image.as_str(), "forgotten": count}))?;
-    } else {
-        let answers = if count == 1 { "cached response" } else { "cached responses" };
-        output.text(&format!("{image}: {count} {answers} removed\n"))?;
-    }
+    let removed = String::from_utf8_lossy(&reply.stdout).trim().parse().unwrap_or_default();
+    output.report(&InvalidateReport { image: image.as_str().to_owned(), removed })?;
     Ok(Exit::Done)
 }
 

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use navicert_client::config::ConfigReport;
 use navicert_client::kubeconfig::MergedKubeconfig;
+use navicert_client::report::{ContextSummary, KubeconfigSummary};
 use navicert_client::{ConfigError, ConfigErrors, ConfigOptions};
 use navicert_types::kubeconfig;
-use serde_json::{Value, json};
 
 use crate::args::CheckArgs;
 use crate::command::connect;
@@ -33,11 +33,9 @@ pub(super) fn run(args: &CheckArgs, environment: &Environment, output: &mut Outp
     };
     let unknown = unknown_fields(&merged);
     if output.is_json() {
-        output.json(&json!({
-            "usable": verdicts.iter().all(|verdict| verdict.report.is_usable()),
-            "findings": unknown.iter().map(Finding::json).collect::<Vec<_>>(),
-            "contexts": verdicts.iter().map(ContextReport::json).collect::<Vec<_>>(),
-        }))?;
+        let findings = unknown.iter().map(Finding::report).collect();
+        let contexts = verdicts.iter().map(ContextReport::summary).collect();
+        output.json(&KubeconfigSummary::new(findings, contexts))?;
     } else {
         for finding in &unknown {
             finding.print(output);
@@ -86,14 +84,8 @@ impl ContextReport {
     fn findings(&self) -> Vec<Finding<'_>> {
         let errors = self.report.errors().iter().map(Finding::from);
         // Warnings about a context that is not valid would only distract.
-        let is_valid = self.is_valid();
+        let is_valid = self.report.is_valid();
         errors.chain(self.report.warnings().iter().filter(|_| is_valid).map(Finding::from)).collect()
-    }
-
-    /// Whether kubectl's validation accepts the context.
-    fn is_valid(&self) -> bool {
-        use navicert_client::config::ConfigErrorStage as Stage;
-        !self.report.errors().iter().any(|error| error.stage() <= Stage::Validate)
     }
 
     fn name(&self) -> String {
@@ -117,18 +109,8 @@ impl ContextReport {
             .text(&format!("{}: usable\n  server      {server}\n  credential  {credential}\n", self.name(),))
     }
 
-    fn json(&self) -> Value {
-        let mut value = json!({
-            "context": self.context,
-            "usable": self.report.is_usable(),
-            "findings": self.findings().iter().map(Finding::json).collect::<Vec<_>>(),
-        });
-        if let (true, Some(server), Some(object)) =
-            (self.is_valid(), self.report.server(), value.as_object_mut())
-        {
-            object.insert("server".to_owned(), json!(server));
-            object.insert("credentials".to_owned(), json!(self.report.credential_kinds()));
-        }
-        value
+    fn summary(&self) -> ContextSummary {
+        let findings = self.findings().iter().map(Finding::report).collect();
+        ContextSummary::new(self.context.clone(), &self.report, findings)
     }
 }

@@ -6,15 +6,16 @@ use navicert_login::args::{self, ExtensionDefaults, ParsedFlags};
 use navicert_login::request::Form;
 use navicert_login::{
     Invocation, LoggedOut, LoginError, LoginRequest, LoginSession, Revocation, SessionOrigin, SessionStatus,
-    SetupReport, SetupVerdict,
+    SetupReport,
 };
 use navicert_types::{Clock as _, SystemClock, Timestamp, redact};
-use serde_json::{Value, json};
+use serde::Serialize;
 
+use super::json_reports::{CleanReport, LogoutReport, SessionReport, SetupJson, StatusReport, verdict};
 use super::{LoginOutput, context, folder};
-use crate::args::Format;
 use crate::env::Environment;
 use crate::exit::Exit;
+use crate::output::Format;
 
 /// Prints who is logged in, and until when.
 pub(super) fn session(request: &LoginRequest, session: &LoginSession) {
@@ -49,7 +50,7 @@ pub(super) fn clean(
     let (folder, context) = folder(flags, environment)?;
     let count = navicert_login::clean(&folder, &context)?;
     match output.format {
-        Format::Json => print_json(&json!({ "removed": count })),
+        Format::Json => print_json(&CleanReport { removed: count }),
         Format::Text => {
             print(&format!("removed {count} {}\n", if count == 1 { "session" } else { "sessions" }));
         }
@@ -69,13 +70,13 @@ pub(super) fn logout(
     let context = context(environment, Invocation::ByHand);
     let Some(ended) = navicert_login::logout(&request, &context, is_local)? else {
         match output.format {
-            Format::Json => print_json(&json!({ "removed": false })),
+            Format::Json => print_json(&LogoutReport::default()),
             Format::Text => print(&format!("not logged in to {}\n", redact::line(&request.issuer))),
         }
         return Ok(Exit::Done);
     };
     match output.format {
-        Format::Json => print_json(&logout_json(&ended)),
+        Format::Json => print_json(&LogoutReport::from(&ended)),
         Format::Text => print(&logout_text(&ended)),
     }
     match ended.revocation {
@@ -110,20 +111,6 @@ fn logout_text(ended: &LoggedOut) -> String {
     text
 }
 
-fn logout_json(ended: &LoggedOut) -> Value {
-    let revocation = match &ended.revocation {
-        Revocation::NothingToRevoke => "nothing-to-revoke",
-        Revocation::Revoked => "revoked",
-        Revocation::Skipped => "skipped",
-        Revocation::NotOffered => "not-offered",
-        _ => "failed",
-    };
-    json!({
-        "removed": true, "issuer": ended.issuer, "user": ended.display, "revocation": revocation,
-        "endSessionURL": ended.end_session_url,
-    })
-}
-
 /// Lists the sessions.
 pub(super) fn status(
     flags: &ParsedFlags,
@@ -136,7 +123,7 @@ pub(super) fn status(
     let now = SystemClock.now();
     match output.format {
         Format::Json => {
-            print_json(&json!({ "sessions": sessions.iter().map(status_json).collect::<Vec<_>>() }));
+            print_json(&StatusReport { sessions: sessions.iter().map(SessionReport::from).collect() });
         }
         Format::Text if sessions.is_empty() => print("no sessions\n"),
         Format::Text => {
@@ -183,18 +170,6 @@ fn status_text(session: &SessionStatus, now: Timestamp) -> String {
     text
 }
 
-fn status_json(session: &SessionStatus) -> Value {
-    json!({
-        "issuer": session.issuer, "clientID": session.client_id, "account": session.account,
-        "user": session.display, "fresh": session.is_fresh, "expires": session.expires.to_string(),
-        "loggedInAt": session.logged_in_at.to_string(), "refreshToken": session.has_refresh_token,
-        "refreshExpiresAt": session.refresh_expires_at.map(|at| at.to_string()),
-        "skewSeconds": session.skew_seconds, "logins": session.logins, "refreshes": session.refreshes,
-        "lastFailure": session.last_failure.as_ref().map(|(at, code)| json!({"at": at.to_string(), "code": code})),
-        "loginInProgress": session.login_in_progress,
-    })
-}
-
 /// Checks a provider, and prints what to configure. Claims are shown on a terminal only: they are the person's own.
 pub(super) fn setup(
     flags: &ParsedFlags,
@@ -206,18 +181,10 @@ pub(super) fn setup(
     let context = context(environment, Invocation::ByHand);
     let report = navicert_login::setup(&request, &context)?;
     match output.format {
-        Format::Json => print_json(&setup_json(&report)),
+        Format::Json => print_json(&SetupJson::from(&report)),
         Format::Text => print(&redact::terminal(&setup_text(&report, context.terminals.stdout))),
     }
     Ok(if report.is_good() { Exit::Done } else { Exit::No })
-}
-
-fn verdict(verdict: SetupVerdict) -> &'static str {
-    match verdict {
-        SetupVerdict::Pass => "PASS",
-        SetupVerdict::Warn => "WARN",
-        SetupVerdict::Fail => "FAIL",
-    }
 }
 
 fn setup_text(report: &SetupReport, shows_claims: bool) -> String {
@@ -250,23 +217,6 @@ fn setup_text(report: &SetupReport, shows_claims: bool) -> String {
     text
 }
 
-fn setup_json(report: &SetupReport) -> Value {
-    let parsed = |text: &String| serde_json::from_str::<Value>(text).unwrap_or_default();
-    let steps: Vec<Value> = report
-        .steps
-        .iter()
-        .map(|step| json!({"step": step.name, "verdict": verdict(step.verdict), "text": step.text}))
-        .collect();
-    let documents = report.documents.as_ref().map(|documents| {
-        json!({
-            "authenticationConfiguration": parsed(&documents.authentication_configuration),
-            "clusterRoleBindings": documents.rbac.iter().map(parsed).collect::<Vec<_>>(),
-            "kubeconfig": parsed(&documents.kubeconfig_user),
-        })
-    });
-    json!({ "steps": steps, "documents": documents })
-}
-
 /// Rejects flags that the verb does not use.
 fn only(flags: &ParsedFlags, names: &[&str]) -> Result<(), LoginError> {
     match flags.other_than(names) {
@@ -290,6 +240,8 @@ fn print(text: &str) {
     let _ = io::stdout().write_all(text.as_bytes());
 }
 
-fn print_json(value: &Value) {
+/// Fields are in alphabetical order, as in every result of navicert.
+fn print_json(report: &impl Serialize) {
+    let value = serde_json::to_value(report).unwrap_or_default();
     print(&redact::json(&format!("{value:#}\n")));
 }

@@ -1,7 +1,7 @@
 //! `navicert serve`: opens the shared parts, builds the selected server from them and runs it.
 //!
 //! ```text
-//! ServerParts::open ──▶ <server>::build ──▶ (--check ends here) ──▶ ServerParts::serve
+//! shared::open ──▶ <server>::build ──▶ (--check ends here) ──▶ shared::serve
 //! files, TLS,       its handler and                             listeners, reloads, signals,
 //! settings          the files it reloads                        until SIGTERM or SIGINT
 //! ```

@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::PathBuf;
 
+use navicert_server::startup::ServerParts;
 use navicert_types::decode::Base64;
+use navicert_types::tree::yaml_quoted;
 
-use super::shared::ServerParts;
 use super::usage_error;
 use crate::args::serve::KubeconfigArgs;
 use crate::exit::Exit;
@@ -26,7 +27,7 @@ pub(super) fn run(args: &KubeconfigArgs, shared: &ServerParts, output: &mut Outp
             format!("{scheme}://{}{path}", shared.address())
         }
     };
-    let mut cluster = format!("    server: {}\n", quoted(&server));
+    let mut cluster = format!("    server: {}\n", yaml_quoted(&server));
     if let Some(authority) = authority(args, shared)? {
         cluster += &format!("    certificate-authority-data: {}\n", Base64::encode(&authority));
     }
@@ -37,7 +38,7 @@ pub(super) fn run(args: &KubeconfigArgs, shared: &ServerParts, output: &mut Outp
         ("tokenFile", shared.servers.bearer_token_file.as_ref()),
     ];
     for (field, file) in files.into_iter().filter_map(|(field, file)| Some((field, file?))) {
-        user += &format!("    {field}: {}\n", quoted(&file.display().to_string()));
+        user += &format!("    {field}: {}\n", yaml_quoted(&file.display().to_string()));
     }
     let user = if user.is_empty() { "  user: {}\n".to_owned() } else { format!("  user:\n{user}") };
     output.text(&format!(
@@ -60,9 +61,4 @@ fn authority(args: &KubeconfigArgs, shared: &ServerParts) -> Result<Option<Vec<u
     fs::read(path)
         .map(Some)
         .map_err(|error| Failure::bad_input(format!("failed to read `{}`: {error}", path.display())))
-}
-
-/// Quotes a YAML string.
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
 }

@@ -9,7 +9,7 @@ use navicert_server::proxy::settings::IdentityMode;
 use navicert_types::SystemClock;
 
 use super::proxy::with_flags;
-use super::shared::ConfigFiles;
+use super::shared::Configuration;
 use crate::args::serve::ProxyArgs;
 use crate::env::Environment;
 use crate::exit::Exit;
@@ -17,10 +17,10 @@ use crate::output::{Failure, Output};
 
 /// Reads the configuration and prints the role and its binding. Needs neither a kubeconfig nor a certificate.
 pub(super) fn run(args: &ProxyArgs, environment: &Environment, output: &mut Output) -> Result<Exit, Failure> {
-    let files = ConfigFiles::read(&args.shared.files, output)?;
-    let settings = with_flags(files.servers.proxy.clone(), args);
+    let configuration = Configuration::read(&args.shared.files, output)?;
+    let settings = with_flags(configuration.files.servers.proxy.clone(), args);
     let metrics = Arc::new(AuthnMetrics::new("", Arc::new(SystemClock)));
-    let reloader = files.mappings_only().open(metrics, environment)?;
+    let reloader = configuration.mappings_only().open(metrics, environment)?;
     let authenticator = reloader.authenticator();
     let is_anonymous = authenticator.anonymous().is_some_and(|anonymous| anonymous.enabled);
     let required = RequiredPermissions::new(&settings, &authenticator.mapped_attributes(), is_anonymous);

@@ -9,10 +9,11 @@ use navicert_server::proxy::service_accounts::TokenReviewer;
 use navicert_server::proxy::settings::{IdentityMode, ServiceAccountTokens};
 use navicert_server::proxy::upstream_access;
 use navicert_server::proxy::{Proxy, ProxyParts, ProxySettings};
+use navicert_server::report::ServeCheckReport;
+use navicert_server::startup::{ServerParts, ServerSpec};
 use navicert_server::token_review_client::TokenReviewClient;
 
-use super::shared::{ServerParts, ServerSpec};
-use super::{check, print_rbac};
+use super::{print_rbac, shared};
 use crate::args::serve::{ProxyArgs, ProxyMode};
 use crate::command::connect;
 use crate::env::Environment;
@@ -27,19 +28,20 @@ pub(super) fn run(args: &ProxyArgs, environment: &Environment, output: &mut Outp
     if args.rbac.print_rbac {
         return print_rbac::run(args, environment, output);
     }
-    let shared = ServerParts::open(&args.shared, None, environment, output)?;
-    let settings = with_flags(shared.servers.proxy.clone(), args);
+    let parts = shared::open(&args.shared, None, environment, output)?;
+    let settings = with_flags(parts.servers.proxy.clone(), args);
     let config = resolved(args, environment, output)?;
-    let confinement = shared.confinement(&config.watched_files(), config.program());
+    let confinement = parts.confinement(&config.watched_files(), config.program());
     let upstreams = Upstreams::open(config, &settings).map_err(|error| connect::build_failure(&error))?;
-    let proxy = Arc::new(build(settings, upstreams, &shared));
+    let proxy = Arc::new(build(settings, upstreams, &parts));
     if args.shared.check {
-        let limits = shared.limits(ServerLimits::for_proxy());
-        return check::report_valid(&shared.reloader, Some((limits, &confinement)), output);
+        let limits = parts.limits(ServerLimits::for_proxy());
+        output.report(&ServeCheckReport::new(&parts.reloader, Some((limits, &confinement))))?;
+        return Ok(Exit::Done);
     }
     let upstream_access = proxy.upstream_access();
-    shared.health.register(Arc::new(upstream_access::CredentialCheck(Arc::clone(upstream_access))));
-    shared.health.register(Arc::new(upstream_access::PermissionsCheck(Arc::clone(upstream_access))));
+    parts.health.register(Arc::new(upstream_access::CredentialCheck(Arc::clone(upstream_access))));
+    parts.health.register(Arc::new(upstream_access::PermissionsCheck(Arc::clone(upstream_access))));
     let spec = ServerSpec {
         name: "proxy",
         limits: ServerLimits::for_proxy(),
@@ -48,7 +50,7 @@ pub(super) fn run(args: &ProxyArgs, environment: &Environment, output: &mut Outp
         reloadables: Vec::new(),
         confinement,
     };
-    shared.serve(spec, &args.shared, output)
+    shared::serve(parts, spec, &args.shared, output)
 }
 
 /// The settings with the command line's flags applied.
@@ -63,23 +65,23 @@ pub(super) fn with_flags(mut settings: ProxySettings, args: &ProxyArgs) -> Proxy
     settings
 }
 
-fn build(settings: ProxySettings, upstreams: Upstreams, shared: &ServerParts) -> Proxy {
+fn build(settings: ProxySettings, upstreams: Upstreams, parts: &ServerParts) -> Proxy {
     let is_reviewed = settings.service_account_tokens != ServiceAccountTokens::Reject;
     let reviewer = is_reviewed.then(|| {
-        let timer = Arc::clone(&shared.timer);
+        let timer = Arc::clone(&parts.timer);
         Arc::new(TokenReviewClient::for_api_server(upstreams.authenticated.clone(), Vec::new(), timer))
             as Arc<dyn TokenReviewer>
     });
-    let parts = ProxyParts {
-        authenticator: Arc::clone(shared.reloader.authenticator()),
+    let proxy_parts = ProxyParts {
+        authenticator: Arc::clone(parts.reloader.authenticator()),
         upstream: upstreams.authenticated,
         anonymous_upstream: Some(upstreams.anonymous),
         reviewer,
-        observer: Arc::new(shared.audit.clone()),
-        clock: Arc::clone(&shared.clock),
-        timer: Arc::clone(&shared.timer),
+        observer: Arc::new(parts.audit.clone()),
+        clock: Arc::clone(&parts.clock),
+        timer: Arc::clone(&parts.timer),
     };
-    Proxy::new(settings, parts)
+    Proxy::new(settings, proxy_parts)
 }
 
 /// The configuration of the API server's clients, which must be usable for impersonation.

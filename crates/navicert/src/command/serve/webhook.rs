@@ -5,10 +5,11 @@ use std::sync::Arc;
 use navicert_server::ServerLimits;
 use navicert_server::client_auth::{ClientAuth, TokenFile};
 use navicert_server::reload::Reloadable;
+use navicert_server::report::ServeCheckReport;
+use navicert_server::startup::{ServerParts, ServerSpec};
 use navicert_server::webhook::Webhook;
 
-use super::shared::{ServerParts, ServerSpec};
-use super::{bad_input, check, print_kubeconfig, usage_error};
+use super::{bad_input, print_kubeconfig, shared, usage_error};
 use crate::args::serve::{ClientAuthArgs, WebhookArgs};
 use crate::env::Environment;
 use crate::exit::Exit;
@@ -20,16 +21,17 @@ pub(super) fn run(
     environment: &Environment,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
-    let shared = ServerParts::open(&args.shared, Some(&args.callers), environment, output)?;
-    let (handler, reloadables) = build(args, &shared)?;
+    let parts = shared::open(&args.shared, Some(&args.callers), environment, output)?;
+    let (handler, reloadables) = build(args, &parts)?;
     if args.kubeconfig.print_kubeconfig {
-        return print_kubeconfig::run(&args.kubeconfig, &shared, output);
+        return print_kubeconfig::run(&args.kubeconfig, &parts, output);
     }
     let other_files: Vec<_> = reloadables.iter().flat_map(|reloadable| reloadable.watched_files()).collect();
-    let confinement = shared.confinement(&other_files, None);
+    let confinement = parts.confinement(&other_files, None);
     if args.shared.check {
-        let limits = shared.limits(ServerLimits::default());
-        return check::report_valid(&shared.reloader, Some((limits, &confinement)), output);
+        let limits = parts.limits(ServerLimits::default());
+        output.report(&ServeCheckReport::new(&parts.reloader, Some((limits, &confinement))))?;
+        return Ok(Exit::Done);
     }
     let spec = ServerSpec {
         name: "webhook",
@@ -39,23 +41,23 @@ pub(super) fn run(
         upstream_access: None,
         confinement,
     };
-    shared.serve(spec, &args.shared, output)
+    shared::serve(parts, spec, &args.shared, output)
 }
 
 type Built = (Arc<Webhook>, Vec<Arc<dyn Reloadable>>);
 
-fn build(args: &WebhookArgs, shared: &ServerParts) -> Result<Built, Failure> {
-    let (callers, reloadables) = client_auth(&args.callers, shared)?;
-    let mut settings = shared.servers.webhook.clone();
+fn build(args: &WebhookArgs, parts: &ServerParts) -> Result<Built, Failure> {
+    let (callers, reloadables) = client_auth(&args.callers, parts)?;
+    let mut settings = parts.servers.webhook.clone();
     if !args.api_audiences.is_empty() {
         settings.server_audiences.clone_from(&args.api_audiences);
     }
     let handler = Webhook::new(
-        Arc::clone(shared.reloader.authenticator()),
+        Arc::clone(parts.reloader.authenticator()),
         callers,
         settings,
-        shared.audit.clone(),
-        Arc::clone(&shared.clock),
+        parts.audit.clone(),
+        Arc::clone(&parts.clock),
     );
     Ok((Arc::new(handler), reloadables))
 }
@@ -64,16 +66,16 @@ fn build(args: &WebhookArgs, shared: &ServerParts) -> Result<Built, Failure> {
 // S223
 fn client_auth(
     args: &ClientAuthArgs,
-    shared: &ServerParts,
+    parts: &ServerParts,
 ) -> Result<(ClientAuth, Vec<Arc<dyn Reloadable>>), Failure> {
-    let servers = &shared.servers;
+    let servers = &parts.servers;
     if args.allow_any_caller {
         return Ok((ClientAuth::allow_all(), Vec::new()));
     }
     let token = servers.bearer_token_file.as_deref().map(TokenFile::open).transpose();
     let token = token.map_err(|error| bad_input(&error))?;
     let names = servers.client_ca_file.as_ref().map(|_| servers.client_allowed_names.clone());
-    if names.is_some() && shared.tls.is_none() {
+    if names.is_some() && parts.tls.is_none() {
         return Err(usage_error(
             "--client-ca-file requires TLS: set --tls-cert-file and --tls-private-key-file",
         ));

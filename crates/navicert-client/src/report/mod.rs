@@ -1,0 +1,19 @@
+//! Reports: what `whoami`, `doctor`, `kubeconfig check` and `exec-plugin check` found, as values that serialize to the JSON of
+//! `-o json` and print as text. No report contains a secret.
+
+#[cfg(feature = "exec")]
+mod conformance;
+mod context;
+#[cfg(feature = "doctor")]
+mod doctor;
+#[cfg(feature = "exec")]
+pub mod exec_batch;
+pub mod kubeconfig_batch;
+mod whoami;
+
+#[cfg(feature = "exec")]
+pub use conformance::{CaseSummary, ConformanceSummary, ViolationSummary};
+pub use context::{ConfigFinding, ContextSummary, FindingSeverity, KubeconfigSummary};
+#[cfg(feature = "doctor")]
+pub use doctor::DoctorSummary;
+pub use whoami::{ReportedStatus, ReportedUserInfo, WhoamiReport};
