@@ -86,12 +86,12 @@ pub enum Storage {
 /// Whether PKCE is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PkceMethod {
-    /// S256, unless discovery lists other methods only.
+    /// With a hashed challenge, unless discovery lists other methods only.
     #[default]
     Auto,
     /// Never.
     No,
-    /// Always S256.
+    /// Always with a hashed challenge.
     S256,
 }
 
