@@ -163,7 +163,11 @@ impl Load {
             .collect();
         let request =
             format!("GET /version HTTP/1.1\r\nhost: {address}\r\naccept: application/json\r\n{more}\r\n");
-        Ok(Load { request, lines: lines? })
+        let load = Load { request, lines: lines? };
+        // Servers close connections whose handshake or first request does not come within seconds, and a row that uses one
+        // connection alone takes longer than that.
+        load.ask(1)?;
+        Ok(load)
     }
 
     /// Asks so often on every connection, on all of them at once.

@@ -273,7 +273,7 @@ fn socks5_proxy_resolves_names_and_carries_tls() {
     assert_eq!(proxy.asked.recv().unwrap(), b"\x05\x01\0\x03\x10registry.example\x01\xbb");
 }
 
-/// A SOCKS5 proxy for one client, whom it connects to one server, whatever the client asks for.
+/// A SOCKS5 proxy for one client. It connects to a fixed server, whatever address the client requests.
 struct SocksProxy {
     address: std::net::SocketAddr,
     /// The request.

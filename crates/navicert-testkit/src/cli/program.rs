@@ -187,18 +187,9 @@ impl Program {
         Ok((child, Box::new(platform::asynchronous(reader)?)))
     }
 
-    #[expect(clippy::disallowed_methods, reason = "the one room of the test kit that starts programs")]
     fn command(&self) -> Command {
-        let mut command = Command::new(&self.program);
-        command.args(&self.arguments).kill_on_drop(true);
-        if self.own_environment {
-            command.env_clear();
-        }
-        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
-        if let Some(directory) = &self.directory {
-            command.current_dir(directory);
-        }
-        command.stdin(if self.stdin.is_empty() { Stdio::null() } else { Stdio::piped() });
+        let mut command = Command::from(self.blocking_command());
+        command.kill_on_drop(true);
         command
     }
 }

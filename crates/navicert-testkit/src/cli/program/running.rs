@@ -69,8 +69,8 @@ impl Program {
         Ok(Running { child: Mutex::new(child), stdin: Mutex::new(stdin), pid, output })
     }
 
-    #[expect(clippy::disallowed_methods, reason = "the one room of the test kit that starts programs")]
-    fn blocking_command(&self) -> std::process::Command {
+    #[expect(clippy::disallowed_methods, reason = "the only function of the test kit that starts programs")]
+    pub(super) fn blocking_command(&self) -> std::process::Command {
         let mut command = std::process::Command::new(&self.program);
         command.args(&self.arguments);
         if self.own_environment {
