@@ -99,7 +99,6 @@ impl KeyFields {
         add("requested_token_type", request.exchange.requested_type.clone());
         add("actor_token", request.exchange.actor.as_ref().map(|(source, _)| source.as_text()));
         add("actor_token_type", request.exchange.actor.as_ref().map(|(_, kind)| kind.clone()));
-        add("exchange_audience", request.exchange.login_audience.clone());
         for audience in &parameters.audiences {
             add("audience", Some(audience.clone()));
         }

@@ -1,9 +1,13 @@
 //! What a run is asked for: every flag as a typed value.
 
+mod command_line;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use navicert_types::Secret;
+
+pub(crate) use command_line::shell_word;
 
 /// The default limit of a login that a person answers.
 pub const DEFAULT_LOGIN_LIMIT: Duration = Duration::from_secs(180);
@@ -234,8 +238,6 @@ pub struct ExchangeSettings {
     pub actor: Option<(TokenSource, String)>,
     /// The requested type.
     pub requested_type: Option<String>,
-    /// After a login, exchange the access token for one of this audience.
-    pub login_audience: Option<String>,
 }
 
 /// Settings of the browser login.
@@ -361,59 +363,6 @@ impl LoginRequest {
     pub fn login_limit(&self) -> Duration {
         self.timeout.unwrap_or(DEFAULT_LOGIN_LIMIT)
     }
-
-    /// The command that a person can run in a terminal to log in to the same entry. Contains no secret: those are left out.
-    pub fn command_line(&self) -> String {
-        let mut words = vec!["navicert".to_owned()];
-        words.extend(self.arguments().iter().map(|word| shell_word(word)));
-        let is_complete = self.parameters.extra.is_empty()
-            && self.connection.headers.is_empty()
-            && self.connection.authority_data.is_empty()
-            && !matches!(self.client.secret, Some(SecretSource::Argument(_)));
-        if !is_complete {
-            words.push("… (and the other flags of this kubeconfig user)".to_owned());
-        }
-        words.join(" ")
-    }
-
-    /// The arguments of the program for this request, without secrets and without flags that are unusual.
-    pub(crate) fn arguments(&self) -> Vec<String> {
-        let mut words = vec!["login".to_owned()];
-        if self.form == Form::Compatible {
-            words.push("get-token".to_owned());
-        }
-        let mut add = |name: &str, value: &str| words.push(format!("--{name}={value}"));
-        add("oidc-issuer-url", &self.issuer);
-        add("oidc-client-id", &self.client_id);
-        for scope in &self.extra_scopes {
-            add("oidc-extra-scope", scope);
-        }
-        if !self.account.is_empty() {
-            add("account", &self.account);
-        }
-        if self.token_kind == TokenKind::Access {
-            add("token-kind", "access");
-        }
-        for path in &self.connection.authorities {
-            add("certificate-authority", &path.display().to_string());
-        }
-        if let Some(SecretSource::File(path)) = &self.client.secret {
-            add("oidc-client-secret-file", &path.display().to_string());
-        }
-        if let Some(dir) = &self.cache_dir {
-            add("token-cache-dir", &dir.display().to_string());
-        }
-        for audience in &self.parameters.audiences {
-            add("audience", audience);
-        }
-        for address in &self.browser.listen {
-            add("listen-address", address);
-        }
-        if let Some(url) = &self.browser.redirect_url {
-            add("oidc-redirect-url", url);
-        }
-        words
-    }
 }
 
 /// The host and port of a URL, for messages.
@@ -423,29 +372,9 @@ pub(crate) fn host_of(url: &str) -> &str {
     authority.rsplit_once('@').map_or(authority, |(_, host)| host)
 }
 
-/// Quotes a word for a POSIX shell if that is needed.
-pub(crate) fn shell_word(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,@%+".contains(c);
-    if word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    // L212
-    #[test]
-    fn command_line_is_quoted_and_contains_no_secret() {
-        let mut request = LoginRequest::new(Form::Own, "https://id.example/realms/a b", "it's");
-        request.client.secret = Some(SecretSource::Argument(Secret::new("canary".to_owned())));
-        let line = request.command_line();
-        assert!(
-            line.starts_with(r"navicert login '--oidc-issuer-url=https://id.example/realms/a b'"),
-            "{line}"
-        );
-        assert!(line.contains(r"'--oidc-client-id=it'\''s'"), "{line}");
-        assert!(!line.contains("canary") && line.contains("other flags"), "{line}");
-    }
 
     #[test]
     fn host_is_the_authority_without_user_information() {

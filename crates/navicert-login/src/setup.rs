@@ -19,7 +19,7 @@ use crate::cache::{CacheFolder, Entry};
 use crate::check::unverified_claims;
 use crate::context::LoginContext;
 use crate::error::LoginError;
-use crate::key::KeyFields;
+use crate::key::{KeyFields, read_file};
 use crate::provider::{Metadata, ProviderClient};
 use crate::request::{Form, LoginRequest};
 use crate::{LoginSession, SessionOrigin, login};
@@ -97,10 +97,28 @@ pub fn setup(request: &LoginRequest, context: &LoginContext) -> Result<SetupRepo
         return Ok(report);
     };
     report.claims = shown(&claims);
-    let documents = SetupDocuments::new(request, &claims);
+    let documents = SetupDocuments::new(request, &authorities(request)?, &claims);
     check_configuration(&documents, token, &keys, context, &mut report);
+    check_arguments(request, &mut report);
     report.documents = Some(documents);
     Ok(report)
+}
+
+/// The root certificates for the provider as PEM text, which the API server needs as well.
+fn authorities(request: &LoginRequest) -> Result<String, LoginError> {
+    let connection = &request.connection;
+    let files = connection.authorities.iter().map(|path| read_file(path)).collect::<Result<Vec<_>, _>>()?;
+    let texts = files.iter().chain(&connection.authority_data);
+    Ok(texts.map(|pem| String::from_utf8_lossy(pem).trim().to_owned() + "\n").collect())
+}
+
+/// Names what the printed kubeconfig does not contain.
+fn check_arguments(request: &LoginRequest, report: &mut SetupReport) {
+    let names: Vec<String> = request.left_out().iter().map(|name| format!("--{name}")).collect();
+    if !names.is_empty() {
+        let text = format!("left out because a value may be a secret: {}", names.join(", "));
+        report.add("kubeconfig", SetupVerdict::Warn, text);
+    }
 }
 
 /// The provider's documents, fetched now.

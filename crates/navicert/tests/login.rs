@@ -397,9 +397,10 @@ fn process_killed_during_a_refresh_leaves_a_readable_cache_and_no_lock() {
 fn no_token_or_secret_is_printed_except_to_the_client() {
     let setup = Setup::new();
     let mut verbose = setup.login();
-    verbose.arg("-v9").env("KUBERNETES_EXEC_INFO", INFO_V1);
+    verbose.args(["-v9", "--tls-renegotiation-once"]).env("KUBERNETES_EXEC_INFO", INFO_V1);
     let (code, _, login_stderr) = output(verbose);
     assert_eq!(code, Some(0));
+    assert!(login_stderr.starts_with("--tls-renegotiation-once has no effect\n"), "{login_stderr}");
     assert!(login_stderr.contains("/token: 200"), "{login_stderr}");
     setup.expire();
     let mut refresh = setup.login();

@@ -156,11 +156,6 @@ fn check_together(request: &LoginRequest) -> Result<(), LoginError> {
             "client-credentials needs --oidc-client-secret-file, --oidc-client-assertion-key or --oidc-client-assertion-file",
         );
     }
-    if request.exchange.login_audience.is_some() {
-        return usage(
-            "--exchange-audience is not supported in this version; use --grant-type=token-exchange",
-        );
-    }
     if request.connection.is_insecure
         && !(request.connection.authorities.is_empty() && request.connection.authority_data.is_empty())
     {
@@ -391,7 +386,6 @@ impl Flags<'_> {
             subject_type: self.flags.filled("subject-token-type"),
             actor,
             requested_type: self.flags.filled("requested-token-type"),
-            login_audience: self.flags.filled("exchange-audience"),
         })
     }
 }

@@ -103,6 +103,7 @@ pub const FLAGS: &[Flag] = {
         own("client-certificate", Text, "FILE", "TLS client certificate for the provider"),
         own("client-key", Text, "FILE", "Key of that certificate"),
         flag("oidc-pkce-method", Text, "METHOD", "PKCE: auto, no or S256 [default: auto]"),
+        flag("oidc-use-pkce", Bool, "", "As --oidc-pkce-method=S256"),
         flag(
             "grant-type",
             Text,
@@ -153,12 +154,6 @@ pub const FLAGS: &[Flag] = {
         own("no-refresh-token", Bool, "", "Request no refresh token, and keep none"),
         own("min-validity", Text, "DURATION", "Renew a token with less remaining validity [default: 60s]"),
         own("session-max", Text, "DURATION", "Longest time between two logins [default: none]"),
-        own(
-            "exchange-audience",
-            Text,
-            "AUDIENCE",
-            "After a login, exchange the access token for one of this audience",
-        ),
         own("subject-token", Text, "SOURCE", "Subject token: file:PATH, env:NAME or github-actions"),
         own(
             "subject-token-type",
@@ -173,7 +168,6 @@ pub const FLAGS: &[Flag] = {
         own("with-client-key", Text, "FILE", "Key of that certificate"),
         short('o', own("output", Text, "FORMAT", "Output format: text or json")),
         short('v', flag("v", Integer, "LEVEL", "Verbosity: 1 stages, 2 requests")),
-        Flag { origin: Origin::Ignored, ..flag("oidc-use-pkce", Bool, "", "") },
         ignored("tls-renegotiation-once", Bool),
         ignored("tls-renegotiation-freely", Bool),
         ignored("add_dir_header", Bool),
@@ -190,6 +184,31 @@ pub const FLAGS: &[Flag] = {
         ignored("vmodule", Text),
     ]
 };
+
+/// Flags that the specification has or kubelogin has for its other modes, and that do not exist here: the name, and what to do
+/// instead.
+const UNSUPPORTED: &[(&str, &str)] = &[
+    ("exchange-audience", "use --grant-type=token-exchange"),
+    ("trust-server", "check the server in the kubeconfig yourself"),
+    ("force-keyring", "tokens are kept in files that only you can read"),
+    ("no-keyring", "use --token-cache-storage=disk, the default"),
+    ("write", "copy what `navicert login setup` prints"),
+    ("authn-api-version", "change the version in what `navicert login setup` prints"),
+    ("exec-api-version", "change the version in what `navicert login setup` prints"),
+    ("from-auth-provider", "give --oidc-issuer-url and --oidc-client-id"),
+    ("from-kubelogin", "give the same flags to `navicert login get-token`"),
+    ("kubeconfig", "give --oidc-issuer-url and --oidc-client-id"),
+    ("context", "give --oidc-issuer-url and --oidc-client-id"),
+    ("user", "give --oidc-issuer-url and --oidc-client-id"),
+    ("all", "log out of one session at a time, or use `navicert login clean`"),
+    ("browser", "open the address that `navicert logout` prints"),
+    ("post-logout-redirect-url", "open the address that `navicert logout` prints"),
+];
+
+/// What to do instead of a flag that other programs or later versions have.
+pub fn instead_of(name: &str) -> Option<&'static str> {
+    UNSUPPORTED.iter().find(|(known, _)| *known == name).map(|(_, instead)| *instead)
+}
 
 /// The flag with this name. Like kubelogin, `-` and `_` are different characters.
 pub fn find(name: &str) -> Option<&'static Flag> {

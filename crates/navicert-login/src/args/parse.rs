@@ -1,6 +1,6 @@
 //! Words to values, by pflag's rules: `--x v`, `--x=v`, `-xv`, `-x v`; booleans never take the next word.
 
-use crate::args::flags::{self, Flag, FlagKind};
+use crate::args::flags::{self, Flag, FlagKind, Origin};
 use crate::error::LoginError;
 
 /// The values of the flags that were given.
@@ -23,7 +23,7 @@ pub fn parse<S: AsRef<str>>(words: &[S]) -> Result<ParsedFlags, LoginError> {
         let (flag, attached) = if let Some(long) = word.strip_prefix("--") {
             let (name, value) =
                 long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
-            let flag = flags::find(name).ok_or_else(|| usage(format!("unknown flag: --{name}")))?;
+            let flag = flags::find(name).ok_or_else(|| unknown(name))?;
             (flag, value)
         } else if let Some(rest) = word.strip_prefix('-').filter(|rest| !rest.is_empty()) {
             let letter = rest.chars().next().unwrap_or_default();
@@ -88,9 +88,9 @@ impl ParsedFlags {
         self.values.iter().map(|(flag, _)| flag.name).find(|name| !names.contains(name))
     }
 
-    /// Whether the flag was given.
-    pub fn has(&self, name: &str) -> bool {
-        self.all(name).next().is_some()
+    /// The flags that were given and have no effect.
+    pub fn without_effect(&self) -> impl Iterator<Item = &'static str> {
+        self.values.iter().filter(|(flag, _)| flag.origin == Origin::Ignored).map(|(flag, _)| flag.name)
     }
 
     /// The last value of a flag.
@@ -132,6 +132,13 @@ impl ParsedFlags {
             pairs.push((key.to_owned(), value.to_owned()));
         }
         pairs
+    }
+}
+
+fn unknown(name: &str) -> LoginError {
+    match flags::instead_of(name) {
+        Some(instead) => usage(format!("--{name} is not supported in this version: {instead}")),
+        None => usage(format!("unknown flag: --{name}; see navicert login --help")),
     }
 }
 

@@ -123,6 +123,7 @@ fn every_flag_is_accepted_with_a_value_of_its_type() {
     }
     for ignored in ["--logtostderr", "--log_dir=/x", "--stderrthreshold=2", "--tls-renegotiation-once"] {
         assert_eq!(request(&[ignored]).unwrap(), request(&[]).unwrap(), "{ignored}");
+        assert_eq!(parse(&[ignored, "--v=1"]).unwrap().without_effect().count(), 1, "{ignored}");
     }
 }
 
@@ -192,6 +193,25 @@ fn values_become_types() {
         let text = usage_error(words);
         assert!(text.contains(part) && !text.contains("canary"), "{words:?}: {text}");
     }
+}
+
+// The statements of these flags are listed as untested: docs/spec/untested.toml.
+#[test]
+fn flag_that_is_not_built_is_refused_with_what_to_do_instead() {
+    for (word, part) in [
+        ("--exchange-audience=a", "use --grant-type=token-exchange"),
+        ("--trust-server=any", "is not supported in this version"),
+        ("--force-keyring", "files that only you can read"),
+        ("--write", "copy what `navicert login setup` prints"),
+        ("--kubeconfig=x", "give --oidc-issuer-url"),
+        ("--from-kubelogin", "navicert login get-token"),
+        ("--all", "one session at a time"),
+        ("--browser", "open the address"),
+    ] {
+        assert!(usage_error(&[word]).contains(part), "{word}: {}", usage_error(&[word]));
+    }
+    let name = |flag: &Flag| flag.name;
+    assert!(FLAGS.iter().map(name).all(|name| flags::instead_of(name).is_none()));
 }
 
 // L423

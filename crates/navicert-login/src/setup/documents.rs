@@ -25,13 +25,13 @@ pub struct SetupDocuments {
 }
 
 impl SetupDocuments {
-    pub(super) fn new(request: &LoginRequest, claims: &Map<String, Value>) -> Self {
+    pub(super) fn new(request: &LoginRequest, authorities: &str, claims: &Map<String, Value>) -> Self {
         let username = username_claim(claims);
         let groups = GROUP_CLAIMS.into_iter().find(|name| is_texts(claims.get(*name)));
         let user = claims.get(username).and_then(Value::as_str).unwrap_or_default();
         let group = groups.and_then(|name| claims.get(name)?.get(0)?.as_str());
         SetupDocuments {
-            authentication_configuration: authentication(request, claims, username, groups),
+            authentication_configuration: authentication(request, authorities, claims, username, groups),
             rbac: [("User", Some(user)), ("Group", group)]
                 .into_iter()
                 .filter_map(|(kind, name)| Some(binding(kind, name?)))
@@ -54,6 +54,7 @@ fn is_texts(value: Option<&Value>) -> bool {
 
 fn authentication(
     request: &LoginRequest,
+    authorities: &str,
     claims: &Map<String, Value>,
     username: &str,
     groups: Option<&str>,
@@ -69,11 +70,8 @@ fn authentication(
         },
     };
     let mut issuer = json!({"url": request.issuer, "audiences": [audience]});
-    let authority: Vec<u8> = request.connection.authority_data.concat();
-    if let (Ok(text), Some(issuer), false) =
-        (String::from_utf8(authority), issuer.as_object_mut(), request.connection.authority_data.is_empty())
-    {
-        issuer.insert("certificateAuthority".to_owned(), json!(text));
+    if let (false, Some(issuer)) = (authorities.is_empty(), issuer.as_object_mut()) {
+        issuer.insert("certificateAuthority".to_owned(), json!(authorities));
     }
     let mut mappings = json!({"username": {"claim": username, "prefix": PREFIX}});
     if let (Some(groups), Some(mappings)) = (groups, mappings.as_object_mut()) {

@@ -101,6 +101,13 @@ const OTHER_IO: &[&str] = &[
 ];
 const HTTP: &[&str] = &["http", "httparse", "hyper", "hyper-util"];
 const CLOUDS: &[&str] = &["aws-credential-types", "aws-sigv4"];
+const VERIFIERS: &[&str] = &[
+    "aws_lc_rs::hmac",
+    "aws_lc_rs::signature::ParsedPublicKey",
+    "aws_lc_rs::signature::UnparsedPublicKey",
+    "aws_lc_rs::signature::VerificationAlgorithm",
+    "jsonwebtoken",
+];
 const PROGRAMS: &[&str] = &["std::process::Command", "tokio::process"];
 
 /// Rules of the table that only a reader can check.
@@ -142,6 +149,10 @@ fn violations(rule: &str, name: &str, packages: &BTreeMap<String, Package>) -> V
         "be a dependency" => {
             dependents(&|_, other| !other.dependencies.contains(name) && !other.development.contains(name))
         }
+        "be on a server's path" => {
+            dependents(&|other, package| !package.dependencies.contains(name) || other == "navicert")
+        }
+        "verify a token with code of its own" => names(VERIFIERS),
         "be part of a program" => dependents(&|other, package| {
             !package.dependencies.contains(name)
                 || ["navicert-bench", "navicert-conformance"].contains(&other)

@@ -146,6 +146,9 @@ fn get(
             .messages
             .show("warning: the provider's certificate is not verified (--insecure-skip-tls-verify)");
     }
+    if request.verbosity >= 1 {
+        flags.without_effect().for_each(|name| context.messages.show(&format!("--{name} has no effect")));
+    }
     let session = navicert_login::login(&request, &context)?;
     let by_hand_on_terminal = info.is_none() && context.terminals.stdout && output.format == Format::Text;
     if by_hand_on_terminal {
