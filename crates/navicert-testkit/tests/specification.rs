@@ -26,14 +26,16 @@ const FOLDERS: [&str; 8] = ["bench", "conformance", "crates", "docs", "examples"
 const NOT_OURS: [&str; 5] = ["target", "bin", "node_modules", "corpus", "artifacts"];
 
 /// Words that look like a number of the specification and are something else.
-const OTHER_WORDS: [(&str, &str); 7] = [
+const OTHER_WORDS: [(&str, &str); 9] = [
     ("A0", "a hexadecimal byte"),
     ("A456", "digits of an identifier in a test"),
     ("C350", "a field of a line of /proc/net/tcp, in a test"),
+    ("C352", "a field of a line of /proc/net/tcp, in a test"),
     ("H0", "a rule that does not exist, in a test of the error for it"),
     ("H77", "a rule that does not exist, in a test of the error for it"),
     ("I0101", "the beginning of a klog line"),
     ("T00", "the time of day in a date pattern"),
+    ("X11", "the window system"),
 ];
 
 static NUMBER: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b([A-Z]{1,2})([0-9]{1,4})\b").unwrap());

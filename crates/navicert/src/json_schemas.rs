@@ -77,10 +77,24 @@ struct ExecCredentialAnswer {
     api_version: String,
     /// `ExecCredential`.
     kind: String,
-    /// Always empty.
-    spec: Value,
-    /// The credential: `token`, `expirationTimestamp` and, if it was asked for, the client certificate and its key.
-    status: Value,
+    /// The credential.
+    status: ExecCredentialStatus,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+#[expect(dead_code, reason = "described, not built")]
+struct ExecCredentialStatus {
+    /// The token.
+    token: String,
+    /// When to get another one.
+    expiration_timestamp: String,
+    /// The client certificate of `--with-client-certificate`.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    client_certificate_data: Option<String>,
+    /// Its key.
+    #[schemars(skip_serializing_if = "Option::is_none")]
+    client_key_data: Option<String>,
 }
 
 /// A kubeconfig may have further fields, such as extensions.

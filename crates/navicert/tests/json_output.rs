@@ -10,7 +10,7 @@ use navicert_testkit::pki::jws::{Algorithm, SigningKey};
 use serde_json::json;
 
 /// Schemas that need a server, a token or a daemon, or have vectors: the tests that check them.
-const CHECKED_ELSEWHERE: [(&str, &str); 16] = [
+const CHECKED_ELSEWHERE: [(&str, &str); 18] = [
     ("authn-check-jsonl", "vectors.rs"),
     ("authn-eval-jsonl", "vectors.rs"),
     ("cel-eval-jsonl", "vectors.rs"),
@@ -23,6 +23,8 @@ const CHECKED_ELSEWHERE: [(&str, &str); 16] = [
     ("image-match-jsonl", "image_vectors.rs"),
     ("image-response-jsonl", "image_vectors.rs"),
     ("kubeconfig-view-jsonl", "vectors.rs"),
+    ("login", "login.rs"),
+    ("login-setup", "login.rs"),
     ("request-info-jsonl", "vectors.rs"),
     ("serve", "serve/main.rs"),
     ("tls-verify-jsonl", "vectors.rs"),
@@ -129,6 +131,15 @@ fn lines() -> Vec<(String, i32, &'static str)> {
         line("kubeconfig check --kubeconfig missing", 3, "error"),
         line("kubeconfig view --kubeconfig config", 0, "kubeconfig-view"),
         line("kubeconfig view --kubeconfig config --minify --context nope", 3, "error"),
+        line("login --oidc-client-id=c", 2, "error"),
+        line("login clean --token-cache-dir=sessions", 0, "login-clean"),
+        line(
+            "logout --oidc-issuer-url=https://i.example --oidc-client-id=c --token-cache-dir=sessions",
+            0,
+            "logout",
+        ),
+        line("status --token-cache-dir=sessions", 1, "status"),
+        line("status --no-such", 2, "error"),
         line("serve --check --authentication-config authn.yaml", 0, "serve-check"),
         line(
             "serve webhook --check --authentication-config authn.yaml --plain-http --allow-any-caller",

@@ -12,6 +12,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+use navicert_testkit::cli::output_schema;
 use navicert_testkit::services::login_provider::CLIENT;
 use navicert_testkit::{Answer, Canaries, Gate, LoginProvider, wait};
 use serde_json::{Value, json};
@@ -189,11 +190,19 @@ fn usage_errors_have_code_two() {
         assert_eq!((code, stdout.as_str()), (Some(2), ""), "{arguments:?}: {stderr}");
         assert!(stderr.contains(part), "{stderr}");
     }
-    let mut command = setup.program(program);
-    command.args(["login", "-o", "json"]);
-    let (code, stdout, _) = output(command);
-    let error: Value = serde_json::from_str(&stdout).unwrap();
-    assert_eq!((code, &error["error"]["code"]), (Some(2), &json!("usage")));
+    for arguments in [
+        &["login", "-o", "json"][..],
+        &["-o", "json", "login", "--no-such"],
+        &["status", "--no-such", "--output=json"],
+        &["logout", "-ojson", "--all"],
+    ] {
+        let mut command = setup.program(program);
+        command.args(arguments);
+        let (code, stdout, _) = output(command);
+        let error: Value =
+            serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("{arguments:?}: {stdout}"));
+        assert_eq!((code, &error["error"]["code"]), (Some(2), &json!("usage")), "{arguments:?}");
+    }
 }
 
 // L103, L104
@@ -465,4 +474,36 @@ fn sessions_are_listed_ended_and_cleaned() {
     assert!(setup.provider.state().is_over);
     let (code, stdout, _) = output(setup.command(&["logout", "--local"]));
     assert!(code == Some(0) && stdout.starts_with("not logged in"), "{stdout}");
+}
+
+// L101, L204, L1101, L1106, L1110
+#[test]
+fn output_as_json_matches_the_schemas() {
+    let setup = Setup::new();
+    let checked = |schema: &str, verb: &[&str], arguments: &[String]| {
+        let mut command = setup.program(Path::new(env!("CARGO_BIN_EXE_navicert")));
+        command.args(verb).args(["-o", "json"]).args(arguments);
+        let (code, stdout, stderr) = output(command);
+        assert_eq!(code, Some(0), "{verb:?}: {stdout}{stderr}");
+        let mut line: Vec<String> = verb.iter().map(|word| (*word).to_owned()).collect();
+        line.extend(["-o", "json"].map(str::to_owned));
+        line.extend_from_slice(arguments);
+        let found = output_schema::check(&line, stdout.as_bytes());
+        assert_eq!(found.unwrap_or_else(|problem| panic!("{verb:?}: {problem}")).as_deref(), Some(schema));
+        serde_json::from_str::<Value>(&stdout).unwrap()
+    };
+    let cache = format!("--token-cache-dir={}", setup.cache().display());
+    let mut login = setup.selection();
+    login.push(format!("--password-file={}", setup.dir.path().join("password").display()));
+    checked("login", &["login"], &login);
+    let report = checked("login-setup", &["login", "setup"], &login);
+    let issuer = &report["documents"]["authenticationConfiguration"]["jwt"][0]["issuer"];
+    let root = std::fs::read_to_string(&setup.provider.ca_file).unwrap();
+    assert_eq!(issuer["certificateAuthority"].as_str().unwrap().trim(), root.trim());
+    let arguments = report["documents"]["kubeconfig"]["users"][0]["user"]["exec"]["args"].as_array().unwrap();
+    assert!(login.iter().all(|flag| arguments.contains(&json!(flag))), "{arguments:?}");
+    let sessions = checked("status", &["status"], std::slice::from_ref(&cache));
+    assert_eq!(sessions["sessions"].as_array().unwrap().len(), 1);
+    checked("logout", &["logout"], &setup.selection());
+    checked("login-clean", &["login", "clean"], &[cache]);
 }

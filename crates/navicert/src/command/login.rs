@@ -112,6 +112,10 @@ fn has_local(words: &[&str]) -> bool {
 fn parse_flags(verb: Verb, words: &[&str], output: &mut LoginOutput) -> Result<ParsedFlags, LoginError> {
     let words: Vec<&str> =
         words.iter().filter(|word| verb != Verb::Logout || **word != "--local").copied().collect();
+    // An error of another flag is printed in this format too.
+    if asks_for_json(&words) {
+        output.format = Format::Json;
+    }
     let flags = args::parse(&words)?;
     output.format = match flags.text("output") {
         None | Some("text" | "yaml") => Format::Text,
@@ -121,6 +125,13 @@ fn parse_flags(verb: Verb, words: &[&str], output: &mut LoginOutput) -> Result<P
         }
     };
     Ok(flags)
+}
+
+/// Whether the words name the format JSON, whatever the others are.
+fn asks_for_json(words: &[&str]) -> bool {
+    let is_pair = |pair: &[&str]| matches!(pair, ["-o" | "--output", "json"]);
+    words.iter().any(|word| ["-ojson", "-o=json", "--output=json"].contains(word))
+        || words.windows(2).any(is_pair)
 }
 
 /// Gets a credential and prints it, or a report of it on a terminal.
