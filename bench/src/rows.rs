@@ -101,7 +101,8 @@ fn per_call(all: u64, calls: u32) -> f64 {
 
 impl fmt::Display for Measurement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Measurement { nanoseconds, parts: Summary { median, least, most }, allocations, bytes } = self;
+        let Measurement { nanoseconds, parts: Summary { median, least, most, .. }, allocations, bytes } =
+            self;
         write!(f, "\"ns\": {nanoseconds:.1}, \"median_ns\": {median:.1}, ")?;
         write!(f, "\"least_ns\": {least:.1}, \"most_ns\": {most:.1}, ")?;
         write!(f, "\"allocations\": {allocations:.2}, \"bytes\": {bytes:.1}")

@@ -21,7 +21,13 @@ pub(crate) struct Summary {
     pub(crate) median: f64,
     pub(crate) least: f64,
     pub(crate) most: f64,
+    /// Confidence interval of the median.
+    pub(crate) interval: (f64, f64),
 }
+
+/// From this many values on, the outermost on each side lie outside the interval. By the sign test it contains the true
+/// median with 99 % for eleven values, 96 % for nine and 94 % for five (the whole range).
+const TRIMMED_FROM: usize = 9;
 
 impl Summary {
     /// `None` if there are no values.
@@ -35,7 +41,15 @@ impl Summary {
             Some(lower) if values.len().is_multiple_of(2) => lower.midpoint(upper),
             _ => upper,
         };
-        Some(Summary { median, least, most })
+        let trimmed = usize::from(values.len() >= TRIMMED_FROM);
+        let interval = (*values.get(trimmed)?, *values.get(values.len() - 1 - trimmed)?);
+        Some(Summary { median, least, most, interval })
+    }
+
+    /// Whether the values do not tell on which side of a limit the median is.
+    pub(crate) fn is_undecided(&self, limit: f64) -> bool {
+        let (low, high) = self.interval;
+        low <= limit && limit < high
     }
 }
 
@@ -70,7 +84,17 @@ mod tests {
     #[test]
     fn spread_is_the_whole_range_and_leaves_no_round_out() {
         let summary = Summary::from_values([1.0, 0.9, 7.0, 1.1, 0.2]).unwrap();
-        assert_eq!(summary, Summary { median: 1.0, least: 0.2, most: 7.0 });
+        assert_eq!((summary.median, summary.least, summary.most), (1.0, 0.2, 7.0));
+    }
+
+    #[test]
+    fn interval_of_eleven_rounds_excludes_one_on_each_side() {
+        let values: Vec<f64> = (1..=11).map(f64::from).collect();
+        let summary = Summary::from_values(values).unwrap();
+        assert_eq!(summary.interval, (2.0, 10.0));
+        let undecided = [1.9, 2.0, 9.9, 10.0].map(|limit| summary.is_undecided(limit));
+        assert_eq!(undecided, [false, true, true, false]);
+        assert_eq!(Summary::from_values([3.0, 1.0, 2.0, 5.0, 4.0]).unwrap().interval, (1.0, 5.0));
     }
 
     #[test]
@@ -78,7 +102,7 @@ mod tests {
         // The machine becomes four times slower; ours is always twice the reference.
         let rounds = [1.0, 2.0, 3.0, 4.0, 4.0].map(|slow| Round { ours: 2.0 * slow, reference: slow });
         let summary = Summary::from_values(rounds.map(Round::ratio)).unwrap();
-        assert_eq!(summary, Summary { median: 2.0, least: 2.0, most: 2.0 });
+        assert_eq!((summary.median, summary.least, summary.most), (2.0, 2.0, 2.0));
     }
 
     #[test]

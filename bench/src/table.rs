@@ -52,6 +52,11 @@ impl Line {
         }
     }
 
+    /// Whether the rounds do not tell on which side of the limit the median is. The verdict is the median's all the same.
+    fn is_undecided(&self) -> bool {
+        self.ratio().is_some_and(|ratio| ratio.is_undecided(self.row.limit))
+    }
+
     fn ratio(&self) -> Option<Summary> {
         match &self.outcome {
             Outcome::Measured(measurement) => Some(measurement.ratio),
@@ -69,6 +74,7 @@ impl Line {
             None => (EMPTY.to_owned(), EMPTY.to_owned()),
         };
         let verdict = match &self.outcome {
+            Outcome::Measured(_) if self.is_undecided() => format!("{}, undecided", self.verdict()),
             Outcome::Measured(_) => self.verdict().to_string(),
             Outcome::Skipped(reason) => format!("skipped: {reason}"),
             Outcome::Failed(reason) => format!("FAILED: {reason}"),
@@ -240,6 +246,10 @@ impl Table {
             count(Verdict::Skipped),
             count(Verdict::Failed),
         );
+        let undecided = self.lines.iter().filter(|line| line.is_undecided()).count();
+        if undecided > 0 {
+            let _ = write!(text, "; undecided {undecided}: the rounds lie on both sides of the limit");
+        }
         for (reason, rows) in reasons(self.lines.iter().filter_map(|line| match &line.outcome {
             Outcome::Skipped(reason) => Some(reason.as_str()),
             Outcome::Measured(_) | Outcome::Failed(_) => None,
@@ -295,7 +305,7 @@ mod tests {
             unit: Unit::Seconds,
             ours: median * 1e-4,
             reference: 1e-4,
-            ratio: Summary { median, least: 0.5, most: 9.0 },
+            ratio: Summary { median, least: 0.5, most: 9.0, interval: (median - 0.15, median + 0.15) },
             allocations: Some((allocations, 1)),
         }
     }
@@ -322,6 +332,8 @@ mod tests {
     fn table_shows_every_row_and_the_last_line_counts_them() {
         let mut table = Table::default();
         table.push(line(1.1, 1));
+        table.push(line(1.2, 1));
+        table.push(line(1.4, 1));
         table.push(line(2.0, 0));
         table.push(Line::skipped(row("another"), "kubectl is not installed (make tools)".to_owned()));
         table.push(Line::skipped(row("a third"), "kubectl is not installed (make tools)".to_owned()));
@@ -330,14 +342,17 @@ mod tests {
 | row      | ours                   | theirs                | ratio | spread    | limit                 | verdict                                        |
 | -------- | ---------------------- | --------------------- | ----- | --------- | --------------------- | ---------------------------------------------- |
 | a thing  | 110.0µs, 1 allocation  | 100.0µs, 1 allocation | 1.10  | 0.50–9.00 | ≤ 1.30, 2 allocations | holds                                          |
+| a thing  | 120.0µs, 1 allocation  | 100.0µs, 1 allocation | 1.20  | 0.50–9.00 | ≤ 1.30, 2 allocations | holds, undecided                               |
+| a thing  | 140.0µs, 1 allocation  | 100.0µs, 1 allocation | 1.40  | 0.50–9.00 | ≤ 1.30, 2 allocations | BROKEN, undecided                              |
 | a thing  | 200.0µs, 0 allocations | 100.0µs, 1 allocation | 2.00  | 0.50–9.00 | ≤ 1.30, 2 allocations | BROKEN                                         |
 | another  | —                      | —                     | —     | —         | ≤ 1.30, 2 allocations | skipped: kubectl is not installed (make tools) |
 | a third  | —                      | —                     | —     | —         | ≤ 1.30, 2 allocations | skipped: kubectl is not installed (make tools) |
 | a fourth | —                      | —                     | —     | —         | ≤ 1.30, 2 allocations | FAILED: connection refused                     |
 ";
         assert_eq!(table.to_string(), expected);
-        let summary =
-            "5 rows: 1 held, 1 missed, 2 skipped, 1 failed; skipped 2: kubectl is not installed (make tools)";
+        let summary = "7 rows: 2 held, 2 missed, 2 skipped, 1 failed; \
+            undecided 2: the rounds lie on both sides of the limit; \
+            skipped 2: kubectl is not installed (make tools)";
         assert_eq!(table.summary(), summary);
         assert!(table.is_broken() && table.has_failed() && !table.is_empty());
     }

@@ -2,6 +2,8 @@
 //! everything with the same body; where every token has to be verified, against that and bare verification; and as
 //! `navicert serve webhook`, against itself without confinement.
 
+mod tower;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -55,11 +57,17 @@ pub(crate) fn races() -> Vec<Race> {
         let setup = setup.clone();
         Race::new(what, limit, move || Ok(contest(setup.get()?)))
     };
+    let layer = "tower: cached tokens through the layer, in axum / the webhook's handler";
+    let of_layer = {
+        let setup = setup.clone();
+        move || tower::contest(setup.get()?)
+    };
     let confined = "webhook: CPU time of a cached token / without confinement";
     let confinement = || Ok(Contest::Cost { ours: cpu_time("")?, reference: cpu_time(UNCONFINED)? });
     vec![
         race(cached, 1.3, cached_tokens).with_long_rounds(),
         race(uncached, 1.0 / 0.85, uncached_tokens),
+        Race::new(layer, 1.0 / 0.9, of_layer).with_long_rounds(),
         Race::new(confined, 1.1, confinement).needs(&[Need::Built("navicert")]).on_one_processor(),
     ]
 }
@@ -127,6 +135,8 @@ struct Setup {
     webhook: Load,
     bare: Load,
     live: Arc<ReloadableAuthenticator>,
+    /// The token of the requests below.
+    token: String,
     /// The same request for every connection.
     cached: Vec<Vec<u8>>,
     uncached: Vec<Vec<u8>>,
@@ -135,7 +145,7 @@ struct Setup {
     signed: Vec<(Vec<u8>, Vec<u8>)>,
     _server: (Runtime, watch::Sender<bool>),
     _bare: BareServer,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Setup {
@@ -153,7 +163,8 @@ impl Setup {
         let dir = tempfile::tempdir()?;
         let live = live(dir.path(), &key)?;
         let (server, stop, address) = serve(&live)?;
-        let cached = request(tokens.first().ok_or("no token")?);
+        let token = tokens.first().ok_or("no token")?.clone();
+        let cached = request(&token);
         let (webhook, response) = Load::open(address, &cached)?;
         let bare = BareServer::start(response, THREADS);
         let (load, _) = Load::open(bare.address(), &cached)?;
@@ -162,13 +173,14 @@ impl Setup {
             webhook,
             bare: load,
             live,
+            token,
             cached: vec![cached; TOKENS],
             uncached: tokens.iter().map(|token| request(token)).collect(),
             key: ParsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, key.public_key_der())?,
             signed: signed.ok_or("a token without a signature")?,
             _server: (server, stop),
             _bare: bare,
-            _folder: dir,
+            folder: dir,
         })
     }
 

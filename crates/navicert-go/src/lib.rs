@@ -9,6 +9,7 @@ pub mod base64;
 pub mod duration;
 pub mod host_port;
 pub mod json;
+pub mod pem;
 pub mod percent;
 pub mod quote;
 pub mod time;

@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
-use base64::Engine as _;
 use http::header::{AUTHORIZATION, LOCATION};
 use http::{HeaderValue, Request, Response, Uri};
 use http_body_util::BodyExt as _;
@@ -21,7 +20,6 @@ use navicert_client::transport::{
     Body, ProxyChoice, ProxyEnvironment, ResponseBody, Timer, Transport, TransportError, TransportSettings,
     Trust,
 };
-use navicert_go::base64::STANDARD;
 
 /// Maximum number of cached transports; tokens choose the addresses of distributed claims.
 const MAX_TRANSPORTS: usize = 256;
@@ -161,7 +159,7 @@ impl HttpFetch {
             })?,
         };
         let settings = TransportSettings {
-            trust: if request.roots.is_empty() { Trust::System } else { Trust::Pem(pem(request.roots)) },
+            trust: if request.roots.is_empty() { Trust::System } else { Trust::Der(request.roots.to_vec()) },
             proxy,
             public_only,
             retry_unauthorized: false,
@@ -297,11 +295,4 @@ fn failed(
 
 fn fingerprint(roots: &[Vec<u8>]) -> Vec<u8> {
     roots.iter().flat_map(|root| digest(&SHA256, root).as_ref().to_vec()).collect()
-}
-
-fn pem(roots: &[Vec<u8>]) -> Vec<u8> {
-    let certificate = |der: &Vec<u8>| {
-        format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", STANDARD.encode(der))
-    };
-    roots.iter().map(certificate).collect::<String>().into_bytes()
 }

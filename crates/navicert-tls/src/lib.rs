@@ -11,7 +11,6 @@ mod any_certificate;
 mod certificate;
 pub mod der;
 mod handshake_signatures;
-pub mod pem;
 mod roots;
 mod verifier;
 

@@ -2,9 +2,8 @@
 
 use std::fmt;
 
+use navicert_go::pem;
 use rustls_pki_types::{CertificateDer, TrustAnchor};
-
-use crate::pem;
 
 /// Certificates that are trusted.
 #[derive(Clone, Default)]

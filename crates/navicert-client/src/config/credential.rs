@@ -46,7 +46,7 @@ pub(crate) enum CredentialPlan {
     #[cfg(feature = "signer")]
     Signer(SignerPlan),
     #[cfg(feature = "oidc")]
-    Oidc { settings: OidcSettings, identity: Option<Arc<ClientIdentity>> },
+    Oidc { settings: OidcSettings, identity: Option<IdentityPlan> },
 }
 
 /// An `Authorization` header and where it comes from.
@@ -83,22 +83,21 @@ impl CredentialPlan {
 
     /// The files that its source reads again.
     pub(crate) fn watched_files(&self) -> Vec<PathBuf> {
-        let mut files = Vec::new();
-        match self {
-            CredentialPlan::Static { token, identity, .. } => {
-                if let Some(TokenPlan::File { path, .. }) = token {
-                    files.push(path.clone());
-                }
-                if let Some(IdentityPlan::Files { certificate, key, .. }) = identity {
-                    files.extend([certificate.clone(), key.clone()]);
-                }
-            }
+        let (token, identity) = match self {
+            CredentialPlan::Static { token, identity, .. } => (token.as_ref(), identity.as_ref()),
             #[cfg(feature = "exec")]
-            CredentialPlan::Exec(_) => {}
+            CredentialPlan::Exec(_) => (None, None),
             #[cfg(feature = "signer")]
-            CredentialPlan::Signer(_) => {}
+            CredentialPlan::Signer(_) => (None, None),
             #[cfg(feature = "oidc")]
-            CredentialPlan::Oidc { .. } => {}
+            CredentialPlan::Oidc { identity, .. } => (None, identity.as_ref()),
+        };
+        let mut files = Vec::new();
+        if let Some(TokenPlan::File { path, .. }) = token {
+            files.push(path.clone());
+        }
+        if let Some(IdentityPlan::Files { certificate, key, .. }) = identity {
+            files.extend([certificate.clone(), key.clone()]);
         }
         files
     }
@@ -118,27 +117,41 @@ impl CredentialPlan {
             CredentialPlan::Signer(plan) => Arc::new(ExternalSigner::new(plan, settings, client_context)),
             #[cfg(feature = "oidc")]
             CredentialPlan::Oidc { settings, identity } => {
-                Arc::new(Oidc::new(settings.clone(), identity.clone(), client_context))
+                let token = Oidc::new(settings.clone(), inline_identity(identity.as_ref()), client_context);
+                with_identity_files(identity.as_ref(), Arc::new(token), client_context)
             }
             CredentialPlan::Static { token, identity, hint } => {
-                let inline = match identity {
-                    Some(IdentityPlan::Inline(identity)) => Some(Arc::clone(identity)),
-                    Some(IdentityPlan::Files { .. }) | None => None,
-                };
+                let inline = inline_identity(identity.as_ref());
                 let token = token_source(token.as_ref(), inline, hint.clone(), client_context);
-                match identity {
-                    Some(IdentityPlan::Files { certificate, key, identity, read_at }) => {
-                        let (certificate, key) = (certificate.clone(), key.clone());
-                        let pair =
-                            KeyPairFiles { certificate, key, files: Arc::clone(&client_context.files) };
-                        let clock = Arc::clone(&client_context.clock);
-                        Arc::new(CertificateFiles::new(pair, (Arc::clone(identity), *read_at), token, clock))
-                    }
-                    Some(IdentityPlan::Inline(_)) | None => token,
-                }
+                with_identity_files(identity.as_ref(), token, client_context)
             }
         }
     }
+}
+
+fn inline_identity(identity: Option<&IdentityPlan>) -> Option<Arc<ClientIdentity>> {
+    match identity {
+        Some(IdentityPlan::Inline(identity)) => Some(Arc::clone(identity)),
+        Some(IdentityPlan::Files { .. }) | None => None,
+    }
+}
+
+/// Adds the certificate to a token's source if it is a pair of files.
+fn with_identity_files(
+    identity: Option<&IdentityPlan>,
+    token: Arc<dyn CredentialSource>,
+    client_context: &ClientContext,
+) -> Arc<dyn CredentialSource> {
+    let Some(IdentityPlan::Files { certificate, key, identity, read_at }) = identity else {
+        return token;
+    };
+    let pair = KeyPairFiles {
+        certificate: certificate.clone(),
+        key: key.clone(),
+        files: Arc::clone(&client_context.files),
+    };
+    let clock = Arc::clone(&client_context.clock);
+    Arc::new(CertificateFiles::new(pair, (Arc::clone(identity), *read_at), token, clock))
 }
 
 fn token_source(
@@ -173,7 +186,8 @@ impl CredentialReader<'_> {
     /// Reads the credential that is used, and checks every other one that is configured as well.
     ///
     /// A static credential (token, token file, password, or certificate with key) disables the exec plugin, even when
-    /// the server rejects it. A bearer token and a certificate are sent together. Over plain http no credential is used.
+    /// the server rejects it. A bearer token, also that of the auth provider `oidc`, and a certificate are sent together.
+    /// Over plain http no credential is used.
     // C167, C168, C160
     pub(crate) fn read(&self, problems: &mut Vec<ClientProblem>) -> CredentialPlan {
         if !self.effective.is_https() {
@@ -200,12 +214,9 @@ impl CredentialReader<'_> {
         let plugin = self.plugin(problems);
         let oidc = provider.and_then(|provider| self.provider(provider, problems));
         let is_static = token.is_some() || identity.is_some() || problems.len() > known;
-        let plan = match (oidc, plugin, &identity) {
-            (Some(settings), _, None) if token.is_none() => oidc_plan(settings, None, problems),
-            (Some(settings), _, Some(IdentityPlan::Inline(identity))) if token.is_none() => {
-                oidc_plan(settings, Some(Arc::clone(identity)), problems)
-            }
-            (_, Some(plugin), _) if !is_static => exec_plan(plugin, problems),
+        let plan = match (oidc, plugin) {
+            (Some(settings), _) if token.is_none() => oidc_plan(settings, identity.clone(), problems),
+            (_, Some(plugin)) if !is_static => exec_plan(plugin, problems),
             _ => None,
         };
         plan.unwrap_or_else(|| CredentialPlan::Static { token, identity, hint: unused_plugin(user) })

@@ -53,8 +53,8 @@ pub(crate) enum KeyPairError {
 
 struct CachedPair {
     credential: Arc<Credential>,
-    /// Generation of the token.
-    token: Generation,
+    /// Generation of the token; `None` until the token's source has provided one.
+    token: Option<Generation>,
     /// When the files were last read, on the monotonic clock.
     read_at: Duration,
 }
@@ -93,11 +93,11 @@ impl CertificateFiles {
                 .as_ref()
                 .and_then(|token_credential| token_credential.authorization.clone()),
             identity: Some(identity),
-            expires: None,
+            expires: token_credential.as_ref().and_then(|token_credential| token_credential.expires),
         };
         let cached = CachedPair {
             credential: Arc::new(credential),
-            token: token_credential.map_or(Generation::FIRST, |token_credential| token_credential.generation),
+            token: token_credential.map(|token_credential| token_credential.generation),
             read_at,
         };
         let cached = ArcSwap::from_pointee(cached);
@@ -133,9 +133,9 @@ impl CredentialSource for CertificateFiles {
         reason: Rejection,
     ) -> BoxFuture<'_, Result<Option<Arc<Credential>>, CredentialError>> {
         Box::pin(async move {
-            let token_credential = self.0.cached.load().token;
-            if self.0.cached.load().credential.generation == generation {
-                self.0.token.refresh_rejected(token_credential, reason).await?;
+            let cached = self.0.cached.load_full();
+            if let Some(token) = cached.token.filter(|_| cached.credential.generation == generation) {
+                self.0.token.refresh_rejected(token, reason).await?;
             }
             let credential = self.get_fresh(RequestOrigin::Background).await?;
             Ok(Some(credential).filter(|credential| credential.generation != generation))
@@ -154,7 +154,7 @@ impl Inner {
 
     fn cached_with(&self, token: Generation) -> Option<Arc<Credential>> {
         let cached = self.cached.load();
-        (cached.token == token && self.is_fresh(&cached)).then(|| Arc::clone(&cached.credential))
+        (cached.token == Some(token) && self.is_fresh(&cached)).then(|| Arc::clone(&cached.credential))
     }
 
     /// Rereads the files if it is due; a new pair or a new token starts a new generation.
@@ -166,7 +166,7 @@ impl Inner {
             true => (old, cached.read_at),
             false => (self.read_pair_or(old), self.clock.monotonic()),
         };
-        let is_same = cached.token == token.generation
+        let is_same = cached.token == Some(token.generation)
             && same_identity(identity.as_ref(), cached.credential.identity.as_ref());
         let credential = if is_same {
             Arc::clone(&cached.credential)
@@ -175,10 +175,11 @@ impl Inner {
                 generation: cached.credential.generation.next(),
                 authorization: token.authorization.clone(),
                 identity,
-                expires: None,
+                expires: token.expires,
             })
         };
-        let cached = CachedPair { credential: Arc::clone(&credential), token: token.generation, read_at };
+        let cached =
+            CachedPair { credential: Arc::clone(&credential), token: Some(token.generation), read_at };
         self.cached.store(Arc::new(cached));
         credential
     }

@@ -8,7 +8,7 @@ use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_ASN1_SIGNING, ECDSA_P384_SHA384_ASN1_SIGNING, ECDSA_P521_SHA512_ASN1_SIGNING,
     EcdsaKeyPair, Ed25519KeyPair, KeyPair,
 };
-use navicert_tls::pem;
+use navicert_go::pem;
 use navicert_types::Timestamp;
 use rustls::client::ResolvesClientCert;
 use rustls_pki_types::{

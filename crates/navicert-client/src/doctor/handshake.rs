@@ -206,6 +206,9 @@ fn names_of(certificate: &CertificateDer<'_>) -> Option<CertificateNames> {
 fn trusted_certificates(target: &Target<'_>) -> Vec<CertificateDer<'static>> {
     let text = match &target.settings.trust {
         Trust::Pem(text) => text.clone(),
+        Trust::Der(certificates) => {
+            return certificates.iter().cloned().map(CertificateDer::from).collect();
+        }
         Trust::File(path) => target.inputs.client_context.files.read(path).unwrap_or_default(),
         Trust::System | Trust::Insecure => return Vec::new(),
     };

@@ -14,7 +14,7 @@ use navicert_types::Clock;
 use rustls::client::{ClientConfig, Resumption};
 use rustls::crypto::aws_lc_rs;
 use rustls::time_provider::TimeProvider;
-use rustls_pki_types::UnixTime;
+use rustls_pki_types::{CertificateDer, UnixTime};
 
 use super::error::BuildError;
 use crate::context::ClientContext;
@@ -34,6 +34,8 @@ pub enum Trust {
     System,
     /// Only these certificates, in PEM.
     Pem(Vec<u8>),
+    /// Only these certificates, each in DER.
+    Der(Vec<Vec<u8>>),
     /// Only the certificates in this file, which is reloaded periodically.
     File(PathBuf),
     /// No verification: any server certificate is accepted.
@@ -66,6 +68,10 @@ impl Roots {
             Trust::Insecure => (Vec::new(), TrustedRoots::empty()),
             Trust::System => (Vec::new(), system_roots()),
             Trust::Pem(text) => (Vec::new(), parse(text).ok_or(BuildError::ParseAuthority)?),
+            Trust::Der(certificates) => {
+                let store: TrustedRoots = certificates.iter().cloned().map(CertificateDer::from).collect();
+                (Vec::new(), Some(store).filter(|store| !store.is_empty()).ok_or(BuildError::ParseAuthority)?)
+            }
             Trust::File(path) => {
                 let text = files.read(path).map_err(|source| BuildError::ReadAuthority {
                     path: path.display().to_string(),

@@ -1,8 +1,6 @@
 //! The kinds of credential that a build may lack: exec plugins, the auth provider `oidc` and external signers. Without its feature, a
 //! credential that a client would use is a problem that names the feature; it is never ignored.
 
-use std::sync::Arc;
-
 #[cfg(feature = "signer")]
 use navicert_signer::remote::SignerProtocol;
 #[cfg(feature = "exec")]
@@ -15,9 +13,8 @@ use navicert_types::external_signer::{SignerConfiguration, v1::SignerCluster};
 use navicert_types::kubeconfig::AuthInfo;
 use navicert_types::kubeconfig::AuthProviderConfig;
 
-use super::{CredentialPlan, CredentialReader};
+use super::{CredentialPlan, CredentialReader, IdentityPlan};
 use crate::config::problem::ClientProblem;
-use crate::credential::ClientIdentity;
 #[cfg(feature = "oidc")]
 pub(super) use crate::credential::OidcSettings;
 #[cfg(feature = "signer")]
@@ -87,7 +84,7 @@ pub(super) fn read_oidc(
 #[cfg(feature = "oidc")]
 pub(super) fn oidc_plan(
     settings: OidcSettings,
-    identity: Option<Arc<ClientIdentity>>,
+    identity: Option<IdentityPlan>,
     _: &mut Vec<ClientProblem>,
 ) -> Option<CredentialPlan> {
     Some(CredentialPlan::Oidc { settings, identity })
@@ -101,7 +98,7 @@ pub(super) fn read_oidc(_: &AuthProviderConfig, _: &dyn FileSystem) -> Result<Oi
 #[cfg(not(feature = "oidc"))]
 pub(super) fn oidc_plan(
     OidcSettings: OidcSettings,
-    _: Option<Arc<ClientIdentity>>,
+    _: Option<IdentityPlan>,
     problems: &mut Vec<ClientProblem>,
 ) -> Option<CredentialPlan> {
     let what = "auth-provider `oidc`".to_owned();

@@ -68,6 +68,34 @@ impl Fixture {
         let settings = OidcSettings::read(&self.section(more), &OsFileSystem).unwrap();
         Oidc::new(settings, None, &self.client_context())
     }
+
+    /// The credential source of a user.
+    fn source_of(&self, user: AuthInfo) -> Result<Arc<dyn CredentialSource>, ClientProblem> {
+        let effective = Effective {
+            context: None,
+            context_exists: true,
+            namespace: String::new(),
+            cluster_name: String::new(),
+            cluster_exists: true,
+            cluster: Cluster { server: "https://127.0.0.1".into(), ..Cluster::default() },
+            user_name: String::new(),
+            user_exists: true,
+            user,
+        };
+        let reader = CredentialReader {
+            effective: &effective,
+            files: &OsFileSystem,
+            now: self.clock.monotonic(),
+            #[cfg(feature = "signer")]
+            allow_pin: false,
+        };
+        let mut problems = Vec::new();
+        let plan = reader.read(&mut problems);
+        match problems.pop() {
+            Some(problem) => Err(problem),
+            None => Ok(plan.source(&exec::ExecSettings::default(), &self.client_context())),
+        }
+    }
 }
 
 async fn current(source: &dyn CredentialSource) -> Result<String, String> {
@@ -168,35 +196,11 @@ async fn user_with_oidc_provider_gets_its_token_and_removed_providers_are_reject
     let fixture = Fixture::new();
     let mut section = fixture.section(&[("refresh-token", "r1")]);
     let chosen = |section: &AuthProviderConfig, token: &str| {
-        let user = AuthInfo {
+        fixture.source_of(AuthInfo {
             auth_provider: Some(section.clone()),
             token: Secret::new(token.to_owned()),
             ..AuthInfo::default()
-        };
-        let effective = Effective {
-            context: None,
-            context_exists: true,
-            namespace: String::new(),
-            cluster_name: String::new(),
-            cluster_exists: true,
-            cluster: Cluster { server: "https://127.0.0.1".into(), ..Cluster::default() },
-            user_name: String::new(),
-            user_exists: true,
-            user,
-        };
-        let reader = CredentialReader {
-            effective: &effective,
-            files: &OsFileSystem,
-            now: fixture.clock.monotonic(),
-            #[cfg(feature = "signer")]
-            allow_pin: false,
-        };
-        let mut problems = Vec::new();
-        let plan = reader.read(&mut problems);
-        match problems.pop() {
-            Some(problem) => Err(problem),
-            None => Ok(plan.source(&exec::ExecSettings::default(), &fixture.client_context())),
-        }
+        })
     };
     assert_eq!(current(&*chosen(&section, "").unwrap()).await, Ok("new".into()));
     assert_eq!(current(&*chosen(&section, "a.b.fixed").unwrap()).await, Ok("fixed".into()));
@@ -218,5 +222,36 @@ async fn user_with_oidc_provider_gets_its_token_and_removed_providers_are_reject
     ] {
         section.name = name.to_owned();
         assert_eq!(chosen(&section, "").unwrap_err().to_string(), expected);
+    }
+}
+
+// C163, C165
+#[tokio::test]
+async fn certificate_is_sent_together_with_the_token() {
+    let fixture = Fixture::new();
+    let folder = tempfile::tempdir().unwrap();
+    let identity = fixture.ca.client("ann").issue();
+    let files = identity.write_to(folder.path(), "ann");
+    let text = |path: &Path| path.to_str().unwrap().to_owned();
+    let users = [
+        AuthInfo {
+            client_certificate: text(files.certificate.as_ref()),
+            client_key: text(files.key.as_ref()),
+            ..AuthInfo::default()
+        },
+        AuthInfo {
+            client_certificate_data: std::fs::read(&files.certificate).unwrap(),
+            client_key_data: Secret::new(std::fs::read(&files.key).unwrap()),
+            ..AuthInfo::default()
+        },
+    ];
+    for user in users {
+        let section = fixture.section(&[("refresh-token", "r1")]);
+        let source = fixture.source_of(AuthInfo { auth_provider: Some(section), ..user }).unwrap();
+        assert!(source.cached().is_none());
+        assert_eq!(current(&*source).await, Ok("new".into()));
+        let credential = source.cached().unwrap();
+        assert!(credential.identity.is_some() && credential.authorization.is_some());
+        assert!(credential.expires.is_some());
     }
 }

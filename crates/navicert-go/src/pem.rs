@@ -2,8 +2,9 @@
 //! stand at the left margin; the lines between them may be indented.
 
 use base64::Engine as _;
-use navicert_go::base64::STANDARD;
 use zeroize::Zeroizing;
+
+use crate::base64::STANDARD;
 
 const BEGIN: &[u8] = b"-----BEGIN ";
 const END: &[u8] = b"-----END ";
