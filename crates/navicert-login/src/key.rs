@@ -176,7 +176,7 @@ fn grant_family(grant: GrantType) -> &'static str {
 
 /// The hash of each certificate, or of the whole text if it contains none.
 fn certificate_hashes(pem: &[u8]) -> Vec<String> {
-    let blocks = navicert_tls::pem::blocks(pem);
+    let blocks = navicert_go::pem::blocks(pem);
     let hashes: Vec<String> =
         blocks.iter().filter(|block| block.label == "CERTIFICATE").map(|block| hex(&block.der)).collect();
     if hashes.is_empty() { vec![hex(pem)] } else { hashes }

@@ -32,7 +32,7 @@ enum Pair {
 
 impl AssertionKey {
     pub(super) fn from_pem(pem: &[u8], kid: Option<String>) -> Option<Self> {
-        let blocks = navicert_tls::pem::blocks(pem);
+        let blocks = navicert_go::pem::blocks(pem);
         let pair = blocks.iter().filter(|block| block.label.ends_with("PRIVATE KEY")).find_map(|block| {
             let der = block.der.as_slice();
             let rsa = RsaKeyPair::from_pkcs8(der).or_else(|_| RsaKeyPair::from_der(der)).ok();
