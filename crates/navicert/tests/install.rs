@@ -24,7 +24,7 @@ const OTHERS: [&str; 6] = [
 ];
 
 /// Manual pages, without `.1`.
-const PAGES: [&str; 44] = [
+const PAGES: [&str; 50] = [
     "navicert",
     "navicert-authn",
     "navicert-authn-check",
@@ -58,6 +58,11 @@ const PAGES: [&str; 44] = [
     "navicert-kubeconfig",
     "navicert-kubeconfig-check",
     "navicert-kubeconfig-view",
+    "navicert-login",
+    "navicert-login-clean",
+    "navicert-login-get-token",
+    "navicert-login-setup",
+    "navicert-logout",
     "navicert-man",
     "navicert-run",
     "navicert-serve",
@@ -67,6 +72,7 @@ const PAGES: [&str; 44] = [
     "navicert-signer-check",
     "navicert-signer-list",
     "navicert-signer-serve",
+    "navicert-status",
     "navicert-version",
     "navicert-whoami",
 ];
