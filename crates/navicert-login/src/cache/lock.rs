@@ -25,9 +25,16 @@ pub struct EntryLock {
 #[derive(Debug)]
 #[must_use = "the lock is released on drop"]
 pub struct HeldLock {
-    _file: File,
+    file: File,
     /// Whether another process held it before.
     pub has_waited: bool,
+}
+
+impl Drop for HeldLock {
+    /// Closing the file is not enough: a program that another thread starts has it too, for the moment before its close-on-exec.
+    fn drop(&mut self) {
+        let _ = flock(&self.file, FlockOperation::Unlock);
+    }
 }
 
 impl EntryLock {
@@ -73,7 +80,7 @@ impl EntryLock {
                 ))
             })?;
             if acquired {
-                return Ok(HeldLock { _file: self.file, has_waited });
+                return Ok(HeldLock { file: self.file, has_waited });
             }
             has_waited = true;
             let (deadline, pid) = deadline();
