@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use navicert_types::{Clock as _, SystemClock};
 use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
 
 use crate::{soak, wait};
 
@@ -71,6 +72,8 @@ impl Victim {
 
     async fn observe_for(&self, time: Duration) -> Observation {
         let (clock, mut interval) = (SystemClock, tokio::time::interval(REQUEST_INTERVAL));
+        // After a stall of this process the requests that were due are not sent at once: that would be another load.
+        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (end, mut requests) = (clock.monotonic() + time, JoinSet::new());
         for number in 0.. {
             interval.tick().await;

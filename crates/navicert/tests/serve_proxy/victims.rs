@@ -139,13 +139,13 @@ async fn streams_of_two_http2_connections_do_not_affect_others() {
 // Watches hold no seat, but each holds a connection.
 #[tokio::test(flavor = "multi_thread")]
 async fn watches_of_one_user_leave_connections_for_others() {
-    let target = Target::start("{connections: 100}").await;
+    let target = Target::start("{connections: 300}").await;
     let watch = Watch::new();
     target.setup.api.answer("/watch", watch.answer());
     let quiet = target.victim.observe().await;
     let request = format!("{}\r\n", target.head("GET /watch"));
-    let held = target.send_and_hold(120, "http/1.1", request.as_bytes()).await;
-    watch.wait_for_opened(80).await;
+    let held = target.send_and_hold(360, "http/1.1", request.as_bytes()).await;
+    watch.wait_for_opened(240).await;
     target.victim.observe().await.assert_unharmed(&quiet, "watches of one user");
     watch.finish();
     drop(held);
