@@ -6,8 +6,8 @@
 //! browser: GET /start/<id> ─303─▶ provider ─303─▶ GET <callback> ─▶ complete(code) ─303─▶ GET /done/<id>: page
 //! ```
 //!
-//! Every request passes the same checks in one order: owner of the connection ([`guard`]), `Host`, `Sec-Fetch` and
-//! `Origin`, path, parameters ([`callback`]). A request that fails one of them leaves the pending login as it was.
+//! Every request passes the same checks in one order: owner of the connection (`guard`), `Host`, `Sec-Fetch` and
+//! `Origin`, path, parameters (`callback`). A request that fails one of them leaves the pending login as it was.
 
 mod callback;
 mod connection;
