@@ -172,6 +172,8 @@ pub const FLAGS: &[Flag] = {
         ignored("tls-renegotiation-freely", Bool),
         ignored("add_dir_header", Bool),
         ignored("alsologtostderr", Bool),
+        ignored("alsologtostderrthreshold", Text),
+        ignored("legacy_stderr_threshold_behavior", Bool),
         ignored("log_backtrace_at", Text),
         ignored("log_dir", Text),
         ignored("log_file", Text),

@@ -107,7 +107,29 @@ fn values_follow_pflag() {
     assert!(usage_error(&["--", "x"]).contains("unexpected argument"));
 }
 
-// L112: the table of the specification; the help of kubelogin itself is compared where it is built.
+// L112: `crates/navicert/tests/interop_login.rs` compares the list with kubelogin's own help.
+#[test]
+fn every_flag_of_kubelogin_is_known_with_its_type() {
+    let lines = include_str!("kubelogin-flags.txt").lines().filter(|line| !line.starts_with('#'));
+    let mut count = 0;
+    for line in lines {
+        let (name, kind) = line.split_once(' ').unwrap();
+        let expected = match kind {
+            "bool" => FlagKind::Bool,
+            "int" | "uint" | "Level" => FlagKind::Integer,
+            "strings" => FlagKind::List,
+            "stringArray" => FlagKind::Array,
+            "stringToString" => FlagKind::Map,
+            _ => FlagKind::Text,
+        };
+        let flag = FLAGS.iter().find(|flag| flag.name == name).unwrap_or_else(|| panic!("unknown: --{name}"));
+        assert_eq!((flag.kind, flag.origin == flags::Origin::Navicert), (expected, false), "--{name}");
+        count += 1;
+    }
+    assert_eq!(count, 42);
+}
+
+// L112
 #[test]
 fn every_flag_is_accepted_with_a_value_of_its_type() {
     for flag in FLAGS {
