@@ -120,9 +120,8 @@ pub fn login(request: &LoginRequest, context: &LoginContext) -> Result<LoginSess
     let waiting_since = context.clock.now();
     let held = lock(request, context, &folder, &key)?;
     stage(request, context, if held.has_waited { "lock: acquired after waiting" } else { "lock: acquired" });
-    if held.has_waited
-        && let Some(entry) = fresh_entry(request, context, &folder, &key)
-    {
+    // L506: another process may have renewed it since it was read, also if the lock was free again by then.
+    if let Some(entry) = fresh_entry(request, context, &folder, &key) {
         return Ok(session(entry, SessionOrigin::Cached));
     }
     let entry = folder.read(&key.cache_key());
