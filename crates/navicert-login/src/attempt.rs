@@ -102,9 +102,16 @@ impl Attempt<'_> {
                         return Ok((entry.clone(), SessionOrigin::Cached));
                     }
                 }
-                Err(error @ LoginError::SubjectChanged { .. }) => {
+                Ok(RefreshOutcome::Unusable { error: error @ LoginError::SubjectChanged { .. }, .. }) => {
                     let _ = self.folder.remove(&self.cache_key);
                     return Err(error);
+                }
+                // L832: the provider may end the session when the refresh token before this one is used again.
+                Ok(RefreshOutcome::Unusable { error, refresh_token }) => {
+                    let mut rest = entry.clone();
+                    rest.refresh_token = Some(refresh_token);
+                    let _ = self.folder.write(&rest);
+                    return Err(self.record_failure(&rest, error));
                 }
                 Err(error) => return Err(self.record_failure(entry, error)),
             }

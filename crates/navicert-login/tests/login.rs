@@ -6,9 +6,10 @@ mod support;
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::sync::Arc;
 
 use navicert_login::request::{GrantType, SecretSource, TokenKind, TokenSource};
-use navicert_login::{Invocation, SessionOrigin};
+use navicert_login::{Invocation, LoginContext, LoginRequest, Messages, SessionOrigin};
 use navicert_testkit::{Algorithm, Answer, SigningKey};
 use serde_json::json;
 
@@ -275,6 +276,63 @@ fn unknown_key_is_fetched_once() {
     setup.provider.issuer.replace_keys([SigningKey::generate(Algorithm::Es256, "key-4")]);
     setup.clock.advance(3_590);
     assert_eq!(setup.failure(), "signature");
+}
+
+// L832, L1022: the provider has replaced the refresh token although its answer cannot be used.
+#[test]
+fn refresh_that_cannot_be_checked_keeps_the_new_refresh_token() {
+    let setup = with_password();
+    setup.login();
+    let token = setup.entry()["idToken"].clone();
+    let is_current = || setup.entry()["refreshToken"] == json!(setup.provider.state().refresh_token);
+    setup.provider.state().claims.insert("aud".to_owned(), json!("other"));
+    setup.clock.advance(3_590);
+    assert_eq!(setup.failure(), "audience");
+    assert!(is_current() && setup.entry()["idToken"] == token, "the token that failed is not kept");
+    setup.provider.state().claims.clear();
+    assert_eq!(setup.login().origin, SessionOrigin::Refreshed);
+    // A new signing key, and no key set.
+    setup.provider.issuer.add_key(SigningKey::generate(Algorithm::Es384, "key-2"));
+    setup.provider.serve_honestly();
+    let (path, keys) = (setup.provider.issuer.jwks_path().to_owned(), setup.provider.issuer.jwks());
+    setup.provider.issuer.answer(&path, Answer::status(503));
+    setup.clock.advance(3_650);
+    assert_eq!(setup.failure(), "provider-fault");
+    assert!(is_current());
+    setup.provider.issuer.answer(&path, Answer::json(&keys));
+    assert_eq!(setup.login().origin, SessionOrigin::Refreshed);
+    // No ID token, and no answer to the request that names the scopes.
+    setup.clock.advance(3_650);
+    let without =
+        json!({"token_type": "Bearer", "access_token": "canary-x", "refresh_token": "canary-refresh-next"});
+    setup.provider.issuer.answer_once("/token", Answer::json(&without));
+    setup.provider.answer_token(Answer::status(503));
+    assert_eq!(setup.failure(), "provider-fault");
+    assert_eq!(setup.entry()["refreshToken"], "canary-refresh-next");
+    assert!(!setup.provider.state().is_over, "no refresh token was used twice");
+}
+
+// L506: the lock is free again when this process gets to it.
+#[test]
+fn session_that_another_process_renewed_meanwhile_is_not_renewed_again() {
+    #[derive(Debug)]
+    struct OtherProcess(LoginRequest, LoginContext);
+    impl Messages for OtherProcess {
+        fn show(&self, text: &str) {
+            if text == "cache: no fresh token" {
+                navicert_login::login(&self.0, &self.1).unwrap();
+            }
+        }
+    }
+    let mut setup = with_password();
+    setup.login();
+    setup.clock.advance(3_590);
+    let before = setup.provider.token_requests();
+    let other = OtherProcess(setup.request.clone(), setup.context.clone());
+    setup.request.verbosity = 1;
+    setup.context.messages = Arc::new(other);
+    assert_eq!(setup.login().origin, SessionOrigin::Cached);
+    assert_eq!(setup.provider.token_requests() - before, 1, "one refresh");
 }
 
 // L311, L313
