@@ -53,10 +53,16 @@ impl OAuthFailure {
 
     /// Whether the session has ended: only the person can get another one.
     pub(crate) fn ends_session(&self) -> bool {
-        matches!(
-            self.code.as_str(),
-            "invalid_grant" | "interaction_required" | "login_required" | "consent_required"
-        )
+        match self.code.as_str() {
+            "invalid_grant" | "interaction_required" | "login_required" | "consent_required" => true,
+            // dex: "Refresh token is invalid or has already been claimed by another client", "Refresh token expired".
+            "invalid_request" => {
+                let description = self.description.to_ascii_lowercase();
+                description.starts_with("refresh token")
+                    && ["invalid", "expired"].iter().any(|word| description.contains(word))
+            }
+            _ => false,
+        }
     }
 }
 
@@ -159,6 +165,25 @@ mod tests {
         classify(&failure, request, Some(&metadata), "http://127.0.0.1:1/callback", "device-code")
             .code()
             .as_str()
+    }
+
+    // L804
+    #[test]
+    fn rejected_refresh_token_ends_the_session_whatever_its_code() {
+        for (code, description, expected) in [
+            ("invalid_grant", "", true),
+            (
+                "invalid_request",
+                "Refresh token is invalid or has already been claimed by another client.",
+                true,
+            ),
+            ("invalid_request", "Refresh token expired.", true),
+            ("invalid_request", "No refresh token is found in request.", false),
+            ("invalid_request", "", false),
+            ("not_allowed", "Refresh token is invalid", false),
+        ] {
+            assert_eq!(OAuthFailure::new(code, description).ends_session(), expected, "{code} {description}");
+        }
     }
 
     // L1203, L1207, L1208, L1209, L1210, L1213, L1214, L1224, L1225, L1226, L1227, L1330
