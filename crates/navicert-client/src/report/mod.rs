@@ -8,6 +8,8 @@ mod context;
 mod doctor;
 #[cfg(feature = "exec")]
 pub mod exec_batch;
+#[cfg(feature = "exec")]
+mod kept_answers;
 pub mod kubeconfig_batch;
 mod whoami;
 
@@ -16,4 +18,6 @@ pub use conformance::{CaseSummary, ConformanceSummary, ViolationSummary};
 pub use context::{ConfigFinding, ContextSummary, FindingSeverity, KubeconfigSummary};
 #[cfg(feature = "doctor")]
 pub use doctor::DoctorSummary;
+#[cfg(feature = "exec")]
+pub use kept_answers::ClearedAnswersReport;
 pub use whoami::{ReportedStatus, ReportedUserInfo, WhoamiReport};
