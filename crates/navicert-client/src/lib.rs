@@ -31,6 +31,7 @@
 //! # let _ = client;
 //! ```
 
+pub mod certificate_signing;
 mod client;
 pub mod config;
 mod context;
