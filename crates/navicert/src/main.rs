@@ -42,6 +42,9 @@ fn main() -> ExitCode {
     if command::login::is_requested(&arguments) {
         return panic::catch_unwind(|| command::login::run(&arguments)).unwrap_or(Exit::Bug).into();
     }
+    if let Some(request) = command::exec_plugin::keep::EarlyRequest::read(&arguments) {
+        return panic::catch_unwind(|| request.run()).unwrap_or(Exit::Bug).into();
+    }
     let cli = match Cli::read(command::help::is_topic) {
         Ok(cli) => cli,
         Err(error) => return usage(&error),

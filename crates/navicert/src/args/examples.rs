@@ -80,6 +80,7 @@ The last line says what to fix first. A credential plugin is run if the server i
 pub(crate) const EXEC_PLUGIN: &str = "\
 Examples:
   navicert exec-plugin check aws eks get-token --cluster-name test
+  navicert exec-plugin keep --any-directory -- aws eks get-token --cluster-name test
   navicert exec-plugin decode --jsonl < responses.jsonl";
 
 pub(crate) const EXEC_PLUGIN_CHECK: &str = "\
@@ -89,6 +90,17 @@ Examples:
 
 Options of navicert stand before COMMAND; everything after it is passed to the plugin. The plugin is run with and without cluster \
 information and a terminal. Its output is never shown. A plugin that supports only one version of ExecCredential conforms.";
+
+pub(crate) const EXEC_PLUGIN_KEEP: &str = "\
+Examples:
+  navicert exec-plugin keep --any-directory -- aws eks get-token --cluster-name test
+  navicert exec-plugin keep --max-age 5m --drop-env TMUX_PANE -- kubelogin get-token --login azurecli
+  navicert exec-plugin keep --clear
+
+In a kubeconfig, write it before the plugin: command: navicert, args: [exec-plugin, keep, --any-directory, --, aws, eks, …]. Answers are \
+kept per plugin, arguments, environment, cluster and working directory until they expire, in the memory of a process that ends by itself; \
+an answer without expiry is kept for a minute. A client that runs the plugin twice was refused with the first answer, and gets a new one. \
+The exit code is the plugin's.";
 
 pub(crate) const EXEC_PLUGIN_DECODE: &str = "\
 Examples:
@@ -204,7 +216,8 @@ Examples:
 pub(crate) const SIGNER: &str = "\
 Examples:
   navicert signer list
-  navicert signer check 'pkcs11:token=YubiKey;id=%01'";
+  navicert signer check 'pkcs11:token=YubiKey;id=%01'
+  navicert signer request 'pkcs11:token=machine;object=ann' --common-name ann --submit --wait --store";
 
 pub(crate) const SIGNER_LIST: &str = "\
 Examples:
@@ -218,6 +231,16 @@ Examples:
   navicert signer check 'pkcs11:token=YubiKey;id=%01?module-path=/usr/lib/libykcs11.so'
 
 The PIN is read from the URI's `pin-source` file, from the NAVICERT_PINENTRY program or from the terminal.";
+
+pub(crate) const SIGNER_REQUEST: &str = "\
+Examples:
+  navicert signer request 'pkcs11:token=machine;object=ann' --generate ec-p256 --common-name ann > ann.csr
+  navicert signer request 'pkcs11:token=machine;object=ann' --common-name ann --organization developers --submit --wait --store
+  navicert signer request 'pkcs11:token=machine;object=ann' --certificate ann.crt --store
+
+Prints the request as PEM, or the certificate if there is one. --submit uses the current context, whose user needs the permission to create \
+CertificateSigningRequests; an administrator approves it with `kubectl certificate approve NAME`. With --wait and --name, waits for a \
+request that was submitted before.";
 
 pub(crate) const SIGNER_SERVE: &str = "\
 Examples:

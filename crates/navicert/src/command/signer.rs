@@ -2,6 +2,7 @@
 
 mod check;
 mod list;
+mod request;
 mod serve;
 
 use std::collections::BTreeMap;
@@ -33,6 +34,7 @@ pub(crate) fn run(
     match verb {
         SignerVerb::List(args) => list::run(args, &around, output),
         SignerVerb::Check(args) => check::run(args, &around, output),
+        SignerVerb::Request(args) => request::run(args, &around, environment, output),
         SignerVerb::Serve(args) => serve::run(args, &around, output),
     }
 }
