@@ -94,7 +94,7 @@ information and a terminal. Its output is never shown. A plugin that supports on
 pub(crate) const EXEC_PLUGIN_KEEP: &str = "\
 Examples:
   navicert exec-plugin keep --any-directory -- aws eks get-token --cluster-name test
-  navicert exec-plugin keep --max-age 5m --drop-env TMUX_PANE -- kubelogin get-token --login azurecli
+  navicert exec-plugin keep --max-age 5m --drop-env TMUX_PANE -- kubelogin get-token
   navicert exec-plugin keep --clear
 
 In a kubeconfig, write it before the plugin: command: navicert, args: [exec-plugin, keep, --any-directory, --, aws, eks, …]. Answers are \
@@ -217,7 +217,7 @@ pub(crate) const SIGNER: &str = "\
 Examples:
   navicert signer list
   navicert signer check 'pkcs11:token=YubiKey;id=%01'
-  navicert signer request 'pkcs11:token=machine;object=ann' --common-name ann --submit --wait --store";
+  navicert signer request 'pkcs11:object=ann' --common-name ann --submit --wait --store";
 
 pub(crate) const SIGNER_LIST: &str = "\
 Examples:
@@ -234,8 +234,8 @@ The PIN is read from the URI's `pin-source` file, from the NAVICERT_PINENTRY pro
 
 pub(crate) const SIGNER_REQUEST: &str = "\
 Examples:
-  navicert signer request 'pkcs11:token=machine;object=ann' --generate ec-p256 --common-name ann > ann.csr
-  navicert signer request 'pkcs11:token=machine;object=ann' --common-name ann --organization developers --submit --wait --store
+  navicert signer request 'pkcs11:token=machine;object=ann' --generate ec-p256 --common-name ann
+  navicert signer request 'pkcs11:object=ann' --common-name ann --submit --wait --store
   navicert signer request 'pkcs11:token=machine;object=ann' --certificate ann.crt --store
 
 Prints the request as PEM, or the certificate if there is one. --submit uses the current context, whose user needs the permission to create \
