@@ -142,9 +142,16 @@ fn parallel_commands_share_one_run() {
 #[test]
 fn answer_is_in_the_keepers_memory_only() {
     let setup = Setup::with_tokens();
-    setup.token("");
+    let lock = setup.home.path().join("lock");
+    let script =
+        format!("exec 9>{}; {NAVICERT} exec-plugin keep -- {}", lock.display(), setup.plugin.display());
+    assert_eq!(setup.program("sh").arguments(["-c", &script]).run().unwrap().code(), Some(0));
     let [keeper] = setup.keepers().try_into().unwrap();
-    assert!(keeper.environment().unwrap().is_empty(), "it inherits nothing");
+    let environment = String::from_utf8(keeper.environment().unwrap()).unwrap();
+    assert!(environment.split_terminator('\0').all(|variable| variable.starts_with("PWD=")), "{environment}");
+    let descriptors = fs::read_dir(format!("/proc/{}/fd", keeper.0)).unwrap();
+    let mut links = descriptors.filter_map(|entry| fs::read_link(entry.unwrap().path()).ok());
+    assert!(!links.any(|link| link == lock), "a lock of the client is released");
     let streams: Vec<_> =
         ["1", "2"].map(|stream| fs::read_link(format!("/proc/{}/fd/{stream}", keeper.0)).unwrap()).into();
     assert_eq!(streams, [Path::new("/dev/null"); 2]);
