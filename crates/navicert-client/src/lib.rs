@@ -37,6 +37,7 @@ mod context;
 pub mod credential;
 #[cfg(feature = "doctor")]
 pub mod doctor;
+pub mod edit;
 #[cfg(feature = "exec")]
 pub mod exec;
 pub mod front_proxy;

@@ -56,7 +56,10 @@ pub use key::{CacheKey, KeyFields, TrustFields};
 pub use logout::{LoggedOut, Revocation, clean, logout};
 pub use person::Person;
 pub use request::LoginRequest;
-pub use setup::{SetupDocuments, SetupReport, SetupStep, SetupVerdict, setup};
+pub use setup::{
+    SetupApiVersion, SetupDocuments, SetupOptions, SetupReport, SetupStep, SetupVerdict, UserSource,
+    kubeconfig_entry, setup, words_from_user,
+};
 pub use status::{SessionStatus, status};
 
 use attempt::Attempt;

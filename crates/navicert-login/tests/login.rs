@@ -8,7 +8,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
 use navicert_login::request::{GrantType, SecretSource, TokenKind, TokenSource};
-use navicert_login::{Invocation, SessionOrigin};
+use navicert_login::{Invocation, SessionOrigin, SetupApiVersion, SetupOptions};
 use navicert_testkit::{Algorithm, Answer, SigningKey};
 use serde_json::json;
 
@@ -751,7 +751,7 @@ fn setup_proves_the_configuration_it_prints() {
     setup.provider.issuer.set_discovery("code_challenge_methods_supported", json!(["S256"]));
     setup.provider.state().claims.insert("groups".to_owned(), json!(["dev"]));
     setup.provider.state().claims.insert("email_verified".to_owned(), json!(true));
-    let report = navicert_login::setup(&setup.request, &setup.context).unwrap();
+    let report = navicert_login::setup(&setup.request, &SetupOptions::default(), &setup.context).unwrap();
     assert!(report.is_good(), "{:?}", report.steps);
     let step = |name: &str| report.steps.iter().find(|step| step.name == name).unwrap().text.clone();
     assert_eq!(step("API server"), "user oidc:ann@example.com, groups [oidc:dev]");
@@ -769,4 +769,31 @@ fn setup_proves_the_configuration_it_prints() {
     for text in [&documents.authentication_configuration, &documents.kubeconfig_user, &documents.command] {
         assert!(!text.contains("canary"), "{text}");
     }
+}
+
+// L1110, L1111
+#[test]
+fn setup_writes_the_requested_versions_and_name() {
+    let setup = with_password();
+    let options = SetupOptions {
+        user: "ann at work".to_owned(),
+        exec_version: SetupApiVersion::V1Beta1,
+        authn_version: SetupApiVersion::V1,
+    };
+    let report = navicert_login::setup(&setup.request, &options, &setup.context).unwrap();
+    let documents = report.documents.unwrap();
+    let configuration: serde_json::Value =
+        serde_json::from_str(&documents.authentication_configuration).unwrap();
+    assert_eq!(configuration["apiVersion"], "apiserver.config.k8s.io/v1");
+    let user: serde_json::Value = serde_json::from_str(&documents.kubeconfig_user).unwrap();
+    let entry = &user["users"][0];
+    assert_eq!(entry["name"], "ann at work");
+    assert_eq!(entry["user"]["exec"]["apiVersion"], "client.authentication.k8s.io/v1beta1");
+    assert!(
+        documents.command.starts_with("kubectl config set-credentials 'ann at work' "),
+        "{}",
+        documents.command
+    );
+    let written = navicert_login::kubeconfig_entry(&setup.request, &options);
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&written.to_json()).unwrap(), entry["user"]);
 }

@@ -7,4 +7,4 @@ mod list;
 
 pub use check::{CheckReport, SchemeCheck};
 #[cfg(feature = "pkcs11")]
-pub use list::{CertificateReport, KeyReport, ListReport, ModuleReport, TokenReport};
+pub use list::{CertificateReport, KeyReport, ListReport, ModuleReport, SIGNER_PROGRAM, TokenReport};

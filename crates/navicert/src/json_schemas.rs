@@ -139,6 +139,7 @@ const OUTPUTS: &[Output] = &[
         "exec-plugin-info-jsonl",
         schema::<BatchResponse<exec_batch::ExecInfoReport>>,
     ),
+    result(&["exec-plugin pin"], "exec-plugin-pin", schema::<client::PinReport>),
     Output {
         verbs: &["gateway"],
         form: Form::Started,
@@ -181,6 +182,7 @@ const OUTPUTS: &[Output] = &[
     result(&["logout"], "logout", schema::<login::LogoutReport>),
     result(&["signer check"], "signer-check", schema::<signer::CheckReport>),
     result(&["signer list"], "signer-list", schema::<signer::ListReport>),
+    result(&["signer setup"], "signer-setup", schema::<client::SignerSetupReport>),
     result(&["status"], "status", schema::<login::StatusReport>),
     line(&["tls-verify"], "tls-verify-jsonl", schema::<BatchResponse<TlsVerifyReport>>),
     result(&["version"], "version", schema::<VersionReport>),

@@ -87,13 +87,23 @@ fn run(cli: Cli) -> Exit {
         // `Cli::read` has turned every other one into the help of its verb.
         Verb::Help { verb } => command::help::run(&verb, &mut output),
     };
-    let exit = match result {
-        Ok(exit) => exit,
+    match result {
+        Ok(exit) => {
+            output.finish(exit);
+            exit
+        }
+        Err(failure) => finish_failure(failure, &mut output),
+    }
+}
+
+/// Prints a failure and ends the output.
+fn finish_failure(failure: Failure, output: &mut Output) -> Exit {
+    let exit = match failure {
         // The reader closed the pipe, as in `navicert … | head`.
-        Err(Failure::OutputClosed) => Exit::Done,
-        Err(Failure::AlreadyReported(exit)) => exit,
-        Err(Failure::Config(errors)) => config_report::print_errors(&errors, &mut output),
-        Err(Failure::Message { exit, text }) => {
+        Failure::OutputClosed => Exit::Done,
+        Failure::AlreadyReported(exit) => exit,
+        Failure::Config(errors) => config_report::print_errors(&errors, output),
+        Failure::Message { exit, text } => {
             output.error(&text);
             exit
         }

@@ -8,6 +8,8 @@
 )]
 
 mod hsm_support;
+#[path = "signer/setup.rs"]
+mod setup;
 #[path = "signer/terminal.rs"]
 mod terminal;
 

@@ -15,6 +15,8 @@ pub enum FlagKind {
     Array,
     /// A list of `key=value`.
     Map,
+    /// `--x` or `--x=v`: never takes the next word.
+    OptionalText,
 }
 
 /// Who knows the flag.
@@ -192,11 +194,6 @@ const UNSUPPORTED: &[(&str, &str)] = &[
     ("trust-server", "check the server in the kubeconfig yourself"),
     ("force-keyring", "tokens are kept in files that only you can read"),
     ("no-keyring", "use --token-cache-storage=disk, the default"),
-    ("write", "copy what `navicert login setup` prints"),
-    ("authn-api-version", "change the version in what `navicert login setup` prints"),
-    ("exec-api-version", "change the version in what `navicert login setup` prints"),
-    ("from-auth-provider", "give --oidc-issuer-url and --oidc-client-id"),
-    ("from-kubelogin", "give the same flags to `navicert login get-token`"),
     ("kubeconfig", "give --oidc-issuer-url and --oidc-client-id"),
     ("context", "give --oidc-issuer-url and --oidc-client-id"),
     ("user", "give --oidc-issuer-url and --oidc-client-id"),

@@ -202,9 +202,9 @@ fn flag_that_is_not_built_is_refused_with_what_to_do_instead() {
         ("--exchange-audience=a", "use --grant-type=token-exchange"),
         ("--trust-server=any", "is not supported in this version"),
         ("--force-keyring", "files that only you can read"),
-        ("--write", "copy what `navicert login setup` prints"),
+        ("--write", "--write is a flag of `navicert login setup`"),
         ("--kubeconfig=x", "give --oidc-issuer-url"),
-        ("--from-kubelogin", "navicert login get-token"),
+        ("--from-kubelogin", "is a flag of `navicert login setup`"),
         ("--all", "one session at a time"),
         ("--browser", "open the address"),
     ] {
@@ -212,6 +212,26 @@ fn flag_that_is_not_built_is_refused_with_what_to_do_instead() {
     }
     let name = |flag: &Flag| flag.name;
     assert!(FLAGS.iter().map(name).all(|name| flags::instead_of(name).is_none()));
+}
+
+// L1112, L1113
+#[test]
+fn setup_has_flags_of_its_own() {
+    let flags = parse_setup(&[
+        "--write",
+        "--from-kubelogin",
+        "--user",
+        "ann",
+        "--from-auth-provider=bob",
+        "--oidc-client-id=c",
+    ])
+    .unwrap();
+    assert!(flags.is_set("write") && !flags.is_set("force"));
+    assert_eq!((flags.text("from-kubelogin"), flags.text("from-auth-provider")), (Some(""), Some("bob")));
+    assert_eq!((flags.text("user"), flags.text("oidc-client-id")), (Some("ann"), Some("c")));
+    for flag in SETUP_FLAGS {
+        assert!(flags::find(flag.name).is_none(), "{} is in both tables", flag.name);
+    }
 }
 
 // L423

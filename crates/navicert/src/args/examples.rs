@@ -24,9 +24,11 @@ Takes every flag of `navicert login`; --listen-address, the redirect URI and the
 pub(crate) const LOGIN_SETUP: &str = "\
 Examples:
   navicert login setup --oidc-issuer-url=https://id.example.com --oidc-client-id=kubernetes
+  navicert login setup --oidc-issuer-url=https://id.example.com --oidc-client-id=kubernetes --write --context=prod
+  navicert login setup --from-kubelogin --write --force
 
-Prints an AuthenticationConfiguration that it has tried with your token, RBAC bindings and the user of a kubeconfig, and writes no file. \
-Claims are shown on a terminal only.";
+Prints an AuthenticationConfiguration that it has tried with your token, RBAC bindings and the user of a kubeconfig. With --write, puts the \
+user into the kubeconfig: shows the change, asks, and keeps the previous file as FILE.bak. Claims are shown on a terminal only.";
 
 pub(crate) const LOGIN_CLEAN: &str = "\
 Examples:
@@ -89,6 +91,14 @@ Examples:
 
 Options of navicert stand before COMMAND; everything after it is passed to the plugin. The plugin is run with and without cluster \
 information and a terminal. Its output is never shown. A plugin that supports only one version of ExecCredential conforms.";
+
+pub(crate) const EXEC_PLUGIN_PIN: &str = "\
+Examples:
+  navicert exec-plugin pin aws eks get-token
+  navicert exec-plugin pin --yes --add-plugins-in-use /usr/local/bin/gke-gcloud-auth-plugin
+
+Options of navicert stand before COMMAND. Shows the change of the kuberc and asks before it writes. The first entry makes the policy an \
+allowlist, which forbids every other plugin: those in use are listed, and can be added. Pin a plugin again after each update.";
 
 pub(crate) const EXEC_PLUGIN_DECODE: &str = "\
 Examples:
@@ -218,6 +228,14 @@ Examples:
   navicert signer check 'pkcs11:token=YubiKey;id=%01?module-path=/usr/lib/libykcs11.so'
 
 The PIN is read from the URI's `pin-source` file, from the NAVICERT_PINENTRY program or from the terminal.";
+
+pub(crate) const SIGNER_SETUP: &str = "\
+Examples:
+  navicert signer setup --context prod
+  navicert signer setup 'pkcs11:token=YubiKey;id=%01' --module /usr/lib/libykcs11.so --user ann --yes
+
+Shows the changes of both files and asks before it writes. No PIN is needed. The first entry of a kuberc makes its policy an allowlist, \
+which forbids every other plugin: those in use are listed, and can be added.";
 
 pub(crate) const SIGNER_SERVE: &str = "\
 Examples:

@@ -1,5 +1,7 @@
 //! Arguments of `navicert exec-plugin`.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::examples;
@@ -10,6 +12,9 @@ pub(crate) enum ExecPluginVerb {
     /// Run a credential plugin as clients do and report every rule it violates
     #[command(after_help = examples::EXEC_PLUGIN_CHECK)]
     Check(CheckPluginArgs),
+    /// Allow a credential plugin in the kuberc, by its path and digest
+    #[command(after_help = examples::EXEC_PLUGIN_PIN)]
+    Pin(PinArgs),
     /// Decode plugin output as a client does, one JSON object per line
     #[command(after_help = examples::EXEC_PLUGIN_DECODE)]
     Decode(BatchArgs),
@@ -32,6 +37,40 @@ pub(crate) struct CheckPluginArgs {
     // Without `allow_hyphen_values`, a mistyped option before the command is a usage error and not a plugin to run.
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PinArgs {
+    #[command(flatten)]
+    pub(crate) write: AllowlistArgs,
+
+    /// Plugin, and the arguments that its arguments must begin with
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}
+
+// Which files a verb writes that changes the allowlist.
+#[derive(Debug, Args)]
+pub(crate) struct AllowlistArgs {
+    /// Kubeconfig file to use instead of `KUBECONFIG` or `~/.kube/config`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+
+    /// Kuberc file to write instead of `KUBERC` or `~/.kube/kuberc`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kuberc: Option<PathBuf>,
+
+    /// Also allow the plugins of the kubeconfig that a new allowlist would forbid
+    #[arg(long)]
+    pub(crate) add_plugins_in_use: bool,
+
+    /// Replace what is there with other content
+    #[arg(long)]
+    pub(crate) force: bool,
+
+    /// Write without asking
+    #[arg(long)]
+    pub(crate) yes: bool,
 }
 
 /// A version of `ExecCredential`.

@@ -2,7 +2,7 @@
 //! themselves, by kubelogin's rules: `command/login.rs`.
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use navicert_login::args::{FLAGS, Flag, FlagKind};
+use navicert_login::args::{FLAGS, Flag, FlagKind, SETUP_FLAGS};
 
 use super::examples;
 
@@ -47,8 +47,9 @@ fn login(command: Command) -> Command {
         .after_help(examples::LOGIN_CLEAN)
         .args(cache_flags());
     let setup = Command::new("setup")
-        .about("Check a provider, log in, and print what to configure")
+        .about("Check a provider, log in, and print or write what to configure")
         .after_help(examples::LOGIN_SETUP)
+        .args(SETUP_FLAGS.iter().map(argument))
         .args(flags());
     command.args(flags()).subcommand(get_token).subcommand(setup).subcommand(clean)
 }
@@ -89,6 +90,12 @@ fn argument(flag: &'static Flag) -> Arg {
         FlagKind::List | FlagKind::Array | FlagKind::Map => {
             argument.action(ArgAction::Append).value_name(flag.value)
         }
+        FlagKind::OptionalText => argument
+            .action(ArgAction::Set)
+            .value_name(flag.value)
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value(""),
         FlagKind::Text | FlagKind::Integer => argument.action(ArgAction::Set).value_name(flag.value),
     }
 }

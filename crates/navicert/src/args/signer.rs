@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::examples;
+use super::exec_plugin::AllowlistArgs;
 
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
@@ -15,6 +16,9 @@ pub(crate) enum SignerVerb {
     /// Create and verify one test signature per scheme
     #[command(after_help = examples::SIGNER_CHECK)]
     Check(CheckArgs),
+    /// Write the user of a key into the kubeconfig, and allow its signer in the kuberc
+    #[command(after_help = examples::SIGNER_SETUP)]
+    Setup(SetupArgs),
     /// Log in once and sign for all clients of this user
     #[command(after_help = examples::SIGNER_SERVE)]
     Serve(ServeArgs),
@@ -32,6 +36,28 @@ pub(crate) struct CheckArgs {
     /// Key, as a `pkcs11:` URI (RFC 7512)
     #[arg(value_name = "URI")]
     pub(crate) uri: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SetupArgs {
+    /// Key, as a `pkcs11:` URI (RFC 7512) [default: the only key with a certificate]
+    #[arg(value_name = "URI")]
+    pub(crate) uri: Option<String>,
+
+    /// PKCS#11 module to search; repeatable
+    #[arg(long, value_name = "FILE")]
+    pub(crate) module: Vec<PathBuf>,
+
+    /// Name of the user [default: the common name of the certificate]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) user: Option<String>,
+
+    /// Context to set the user of
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) write: AllowlistArgs,
 }
 
 #[derive(Debug, Args)]

@@ -3,6 +3,7 @@
 
 pub(crate) mod json_reports;
 mod report;
+mod setup;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};
@@ -74,7 +75,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Exit {
         Verb::Login(LoginVerb::Get(form)) => get(form, &flags, &environment, info.as_deref(), &output),
         Verb::Login(LoginVerb::Clean) => report::clean(&flags, &environment, &output),
         Verb::Login(LoginVerb::Version) => report::version(),
-        Verb::Login(LoginVerb::Setup) => report::setup(&flags, &environment, &output),
+        Verb::Login(LoginVerb::Setup) => setup::run(&words, &flags, &environment, &output),
         Verb::Login(LoginVerb::StandAlone) => Err(LoginError::Usage(
             "kubelogin's stand-alone mode is not provided; use get-token in the kubeconfig's exec section"
                 .to_owned(),
@@ -116,7 +117,10 @@ fn parse_flags(verb: Verb, words: &[&str], output: &mut LoginOutput) -> Result<P
     if asks_for_json(&words) {
         output.format = Format::Json;
     }
-    let flags = args::parse(&words)?;
+    let flags = match verb {
+        Verb::Login(LoginVerb::Setup) => args::parse_setup(&words)?,
+        _ => args::parse(&words)?,
+    };
     output.format = match flags.text("output") {
         None | Some("text" | "yaml") => Format::Text,
         Some("json") => Format::Json,

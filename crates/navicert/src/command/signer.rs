@@ -3,6 +3,7 @@
 mod check;
 mod list;
 mod serve;
+mod setup;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -33,6 +34,7 @@ pub(crate) fn run(
     match verb {
         SignerVerb::List(args) => list::run(args, &around, output),
         SignerVerb::Check(args) => check::run(args, &around, output),
+        SignerVerb::Setup(args) => setup::run(args, &around, environment, output),
         SignerVerb::Serve(args) => serve::run(args, &around, output),
     }
 }

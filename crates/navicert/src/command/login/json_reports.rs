@@ -1,5 +1,6 @@
 //! What the verbs print with `-o json`. No field holds a token.
 
+use navicert_client::report::FileChangeReport;
 use navicert_login::{LoggedOut, Revocation, SessionStatus, SetupReport, SetupVerdict};
 use serde::Serialize;
 use serde_json::Value;
@@ -142,6 +143,9 @@ pub(crate) struct SetupJson {
     /// What to configure; absent if a step before failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     documents: Option<SetupDocumentsReport>,
+    /// The kubeconfig files that `--write` changes; absent without it, and if nothing is left to change.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    files: Vec<FileChangeReport>,
 }
 
 /// One step of `login setup`.
@@ -178,8 +182,8 @@ pub(super) fn verdict(verdict: SetupVerdict) -> &'static str {
     }
 }
 
-impl From<&SetupReport> for SetupJson {
-    fn from(report: &SetupReport) -> Self {
+impl SetupJson {
+    pub(super) fn new(report: &SetupReport, files: Vec<FileChangeReport>) -> Self {
         let parsed = |text: &String| serde_json::from_str::<Value>(text).unwrap_or_default();
         let steps = report.steps.iter().map(|step| SetupStepReport {
             step: step.name,
@@ -191,6 +195,6 @@ impl From<&SetupReport> for SetupJson {
             cluster_role_bindings: documents.rbac.iter().map(parsed).collect(),
             kubeconfig: parsed(&documents.kubeconfig_user),
         });
-        SetupJson { steps: steps.collect(), documents }
+        SetupJson { steps: steps.collect(), documents, files }
     }
 }

@@ -6,12 +6,11 @@ use navicert_login::args::{self, ExtensionDefaults, ParsedFlags};
 use navicert_login::request::Form;
 use navicert_login::{
     Invocation, LoggedOut, LoginError, LoginRequest, LoginSession, Revocation, SessionOrigin, SessionStatus,
-    SetupReport,
 };
 use navicert_types::{Clock as _, SystemClock, Timestamp, redact};
 use serde::Serialize;
 
-use super::json_reports::{CleanReport, LogoutReport, SessionReport, SetupJson, StatusReport, verdict};
+use super::json_reports::{CleanReport, LogoutReport, SessionReport, StatusReport};
 use super::{LoginOutput, context, folder};
 use crate::env::Environment;
 use crate::exit::Exit;
@@ -166,53 +165,6 @@ fn status_text(session: &SessionStatus, now: Timestamp) -> String {
     }
     if let Some(pid) = session.login_in_progress {
         add("login", &format!("process {pid} is waiting for you"));
-    }
-    text
-}
-
-/// Checks a provider, and prints what to configure. Claims are shown on a terminal only: they are the person's own.
-pub(super) fn setup(
-    flags: &ParsedFlags,
-    environment: &Environment,
-    output: &LoginOutput,
-) -> Result<Exit, LoginError> {
-    let home = environment.home.as_deref();
-    let request = args::login_request(Form::Own, flags, home, ExtensionDefaults::default())?;
-    let context = context(environment, Invocation::ByHand);
-    let report = navicert_login::setup(&request, &context)?;
-    match output.format {
-        Format::Json => print_json(&SetupJson::from(&report)),
-        Format::Text => print(&redact::terminal(&setup_text(&report, context.terminals.stdout))),
-    }
-    Ok(if report.is_good() { Exit::Done } else { Exit::No })
-}
-
-fn setup_text(report: &SetupReport, shows_claims: bool) -> String {
-    let mut text = String::new();
-    for step in &report.steps {
-        text.push_str(&format!(
-            "{}  {:<11} {}\n",
-            verdict(step.verdict),
-            step.name,
-            redact::line(&step.text)
-        ));
-    }
-    if shows_claims {
-        text.push_str("\nclaims of your token:\n");
-        for (name, value) in &report.claims {
-            text.push_str(&format!("  {:<20} {}\n", redact::line(name), redact::line(value)));
-        }
-    }
-    if let Some(documents) = &report.documents {
-        text.push_str("\n# for the API server: --authentication-config\n");
-        text.push_str(&documents.authentication_configuration);
-        for binding in &documents.rbac {
-            text.push_str("\n# for the cluster: kubectl apply -f\n");
-            text.push_str(binding);
-        }
-        text.push_str("\n# for the kubeconfig\n");
-        text.push_str(&documents.kubeconfig_user);
-        text.push_str(&format!("\n# or: {}\n", documents.command));
     }
     text
 }
