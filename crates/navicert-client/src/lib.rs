@@ -46,6 +46,9 @@ pub mod kubeconfig;
 #[cfg(feature = "exec")]
 pub mod kuberc;
 pub mod metrics;
+#[cfg(feature = "oauth")]
+#[doc(hidden)]
+pub mod oauth;
 pub mod report;
 pub mod service_accounts;
 pub mod transport;
