@@ -35,7 +35,7 @@ pub(crate) async fn refresh(
         Ok(answer) => answer,
         Err(why) => return Ok(RefreshOutcome::Ended(why)),
     };
-    let needs_id_token = client.request.token_kind == TokenKind::Id;
+    let needs_id_token = client.request.base_token_kind() == TokenKind::Id;
     if needs_id_token && answer.id_token.is_none() && !memo.refresh_needs_scope && !scopes.is_empty() {
         // Some providers send an ID token only if the scopes are named again.
         let newest = answer.refresh_token.clone().unwrap_or(token);

@@ -128,9 +128,7 @@ fn fetch(
     folder: &CacheFolder,
     key: &KeyFields,
 ) -> Result<(Metadata, String), LoginError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime =
-        runtime.map_err(|error| LoginError::Internal(format!("failed to start a runtime: {error}")))?;
+    let runtime = crate::runtime::runtime()?;
     let request = LoginRequest { force_refresh: true, ..request.clone() };
     runtime.block_on(Box::pin(async {
         let client = ProviderClient::new(&request, context, folder, key)?;

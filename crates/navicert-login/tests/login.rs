@@ -2,13 +2,19 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
+#[path = "login/exchange.rs"]
+mod exchange;
+#[path = "login/keyring.rs"]
+mod keyring;
+#[path = "login/logout.rs"]
+mod logout;
 mod support;
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
 use navicert_login::request::{GrantType, SecretSource, TokenKind, TokenSource};
-use navicert_login::{Invocation, SessionOrigin};
+use navicert_login::{Invocation, LogoutOptions, SessionOrigin};
 use navicert_testkit::{Algorithm, Answer, SigningKey};
 use serde_json::json;
 
@@ -17,12 +23,7 @@ use support::Setup;
 
 /// A setup whose session was obtained without a person.
 fn with_password() -> Setup {
-    let mut setup = Setup::new();
-    setup.request.username = Some("ann".to_owned());
-    let file = setup.dir.path().join("password");
-    std::fs::write(&file, "canary-password\n").unwrap();
-    setup.request.password = Some(SecretSource::File(file));
-    setup
+    Setup::with_password()
 }
 
 // L751, L753, L754, L205, L1318
@@ -681,36 +682,12 @@ fn logout_waits_for_a_running_login_and_names_its_process() {
     setup.login();
     let lock = std::fs::File::open(setup.entry_path().with_extension("lock")).unwrap();
     rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
-    let error = navicert_login::logout(&setup.request, &setup.context, true).unwrap_err();
+    let local = LogoutOptions { is_local: true, ..LogoutOptions::default() };
+    let error = navicert_login::logout(&setup.request, &setup.context, &local).unwrap_err();
     let pid = std::process::id();
     assert_eq!(error, navicert_login::LoginError::LockTimeout { pid });
     drop(lock);
-    assert!(navicert_login::logout(&setup.request, &setup.context, true).unwrap().is_some());
-}
-
-// L1101, L1104
-#[test]
-fn logout_revokes_the_session_and_removes_it() {
-    let setup = with_password();
-    setup.login();
-    let path = setup.entry_path();
-    let ended = navicert_login::logout(&setup.request, &setup.context, false).unwrap().unwrap();
-    assert_eq!(ended.revocation, navicert_login::Revocation::Revoked);
-    assert!(ended.end_session_url.unwrap().contains("client_id=kubernetes"));
-    assert!(setup.provider.state().is_over && !path.exists());
-    assert!(navicert_login::logout(&setup.request, &setup.context, false).unwrap().is_none());
-}
-
-// L1104
-#[test]
-fn logout_removes_the_session_although_the_provider_is_down() {
-    let setup = with_password();
-    setup.login();
-    let path = setup.entry_path();
-    setup.provider.issuer.refuse_connections();
-    let ended = navicert_login::logout(&setup.request, &setup.context, false).unwrap().unwrap();
-    assert!(matches!(ended.revocation, navicert_login::Revocation::Failed { .. }));
-    assert!(!path.exists());
+    assert!(navicert_login::logout(&setup.request, &setup.context, &local).unwrap().is_some());
 }
 
 // L1106

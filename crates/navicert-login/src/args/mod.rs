@@ -11,8 +11,8 @@ pub mod flags;
 mod parse;
 
 pub use build::{ExtensionDefaults, login_request};
-pub use flags::{FLAGS, Flag, FlagKind};
-pub use parse::{ParsedFlags, parse};
+pub use flags::{FLAGS, Flag, FlagKind, LOGOUT_FLAGS, STATUS_FLAGS};
+pub use parse::{ParsedFlags, parse, parse_with};
 
 use std::ffi::OsStr;
 use std::path::Path;

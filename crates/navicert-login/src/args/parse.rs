@@ -9,11 +9,19 @@ pub struct ParsedFlags {
     values: Vec<(&'static Flag, String)>,
 }
 
-/// Parses the words after the verb.
+/// Parses the words after `login`.
 ///
 /// # Errors
 /// An unknown flag, a missing or invalid value, or a word that is not a flag.
 pub fn parse<S: AsRef<str>>(words: &[S]) -> Result<ParsedFlags, LoginError> {
+    parse_with(words, &[])
+}
+
+/// Parses the words after a verb that has further flags.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_with<S: AsRef<str>>(words: &[S], further: &'static [Flag]) -> Result<ParsedFlags, LoginError> {
     let mut parsed = ParsedFlags::default();
     let mut words = words.iter().map(AsRef::as_ref);
     while let Some(word) = words.next() {
@@ -23,7 +31,7 @@ pub fn parse<S: AsRef<str>>(words: &[S]) -> Result<ParsedFlags, LoginError> {
         let (flag, attached) = if let Some(long) = word.strip_prefix("--") {
             let (name, value) =
                 long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
-            let flag = flags::find(name).ok_or_else(|| unknown(name))?;
+            let flag = flags::find(name, further).ok_or_else(|| unknown(name))?;
             (flag, value)
         } else if let Some(rest) = word.strip_prefix('-').filter(|rest| !rest.is_empty()) {
             let letter = rest.chars().next().unwrap_or_default();

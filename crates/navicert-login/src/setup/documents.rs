@@ -59,7 +59,7 @@ fn authentication(
     username: &str,
     groups: Option<&str>,
 ) -> String {
-    let audience = match request.token_kind {
+    let audience = match request.base_token_kind() {
         TokenKind::Id => request.client_id.clone(),
         TokenKind::Access => match claims.get("aud") {
             Some(Value::String(audience)) => audience.clone(),

@@ -38,13 +38,16 @@ Asks no provider: sessions stay valid there. `navicert logout` revokes one.";
 pub(crate) const LOGOUT: &str = "\
 Examples:
   navicert logout --oidc-issuer-url=https://id.example.com --oidc-client-id=kubernetes
-  navicert logout --oidc-issuer-url=https://id.example.com --oidc-client-id=kubernetes --local
+  navicert logout --context prod --browser
+  navicert logout --all --local
 
-Give the flags of the login that select the session; those of `navicert login` are accepted.";
+Give the flags of the login that select the session, the context that uses it, or --all. --browser ends the browser's own session at \
+the provider as well; its page may ask you to confirm.";
 
 pub(crate) const STATUS: &str = "\
 Examples:
   navicert status
+  navicert status --context prod
   navicert status -o json
 
 Exits with 0 if a session has a fresh token, and with 1 otherwise.";

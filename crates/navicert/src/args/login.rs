@@ -2,7 +2,7 @@
 //! themselves, by kubelogin's rules: `command/login.rs`.
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use navicert_login::args::{FLAGS, Flag, FlagKind};
+use navicert_login::args::{FLAGS, Flag, FlagKind, LOGOUT_FLAGS, STATUS_FLAGS};
 
 use super::examples;
 
@@ -54,15 +54,11 @@ fn login(command: Command) -> Command {
 }
 
 fn logout(command: Command) -> Command {
-    let local = Arg::new("local")
-        .long("local")
-        .action(ArgAction::SetTrue)
-        .help("Remove the session here and do not ask the provider");
-    command.args(flags()).arg(local)
+    command.args(flags()).args(LOGOUT_FLAGS.iter().map(argument))
 }
 
 fn status(command: Command) -> Command {
-    command.args(cache_flags())
+    command.args(cache_flags()).args(STATUS_FLAGS.iter().map(argument))
 }
 
 /// `--output` is one of navicert's own. The others are accepted for kubelogin's kubeconfigs, and nothing recommends them: other

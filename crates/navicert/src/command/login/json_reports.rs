@@ -13,41 +13,48 @@ pub(crate) struct CleanReport {
 }
 
 /// The result of `logout`.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct LogoutReport {
+    /// The sessions that were removed; empty if there was none.
+    sessions: Vec<EndedSession>,
+}
+
+/// A session that was removed.
+#[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct LogoutReport {
-    /// Whether there was a session, which is then removed.
-    removed: bool,
+pub(crate) struct EndedSession {
     /// Its issuer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    issuer: Option<String>,
+    issuer: String,
     /// Its user, as a name for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    user: Option<String>,
+    user: String,
     /// What became of it at the provider: `revoked`, `not-offered`, `nothing-to-revoke`, `skipped` or `failed`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    revocation: Option<&'static str>,
+    revocation: &'static str,
     /// Where the browser's own session can be ended.
     #[serde(rename = "endSessionURL", skip_serializing_if = "Option::is_none")]
     end_session_url: Option<String>,
 }
 
-impl From<&LoggedOut> for LogoutReport {
+impl From<&[LoggedOut]> for LogoutReport {
+    fn from(ended: &[LoggedOut]) -> Self {
+        LogoutReport { sessions: ended.iter().map(EndedSession::from).collect() }
+    }
+}
+
+impl From<&LoggedOut> for EndedSession {
     fn from(ended: &LoggedOut) -> Self {
-        let revocation = match &ended.revocation {
-            Revocation::NothingToRevoke => "nothing-to-revoke",
-            Revocation::Revoked => "revoked",
-            Revocation::Skipped => "skipped",
-            Revocation::NotOffered => "not-offered",
-            _ => "failed",
-        };
-        LogoutReport {
-            removed: true,
-            issuer: Some(ended.issuer.clone()),
-            user: Some(ended.display.clone()),
-            revocation: Some(revocation),
-            end_session_url: ended.end_session_url.clone(),
+        EndedSession {
+            issuer: ended.issuer.clone(),
+            user: ended.display.clone(),
+            revocation: match &ended.revocation {
+                Revocation::NothingToRevoke => "nothing-to-revoke",
+                Revocation::Revoked => "revoked",
+                Revocation::Skipped => "skipped",
+                Revocation::NotOffered => "not-offered",
+                _ => "failed",
+            },
+            end_session_url: ended.end_session.as_ref().map(|end_session| end_session.page().to_owned()),
         }
     }
 }
@@ -80,6 +87,8 @@ pub(crate) struct SessionReport {
     expires: String,
     /// When the user last logged in.
     logged_in_at: String,
+    /// Whether the session is sealed by a key of the keyring.
+    sealed: bool,
     /// Whether there is a refresh token.
     refresh_token: bool,
     /// When the refresh token expires, if the provider said so.
@@ -121,6 +130,7 @@ impl From<&SessionStatus> for SessionReport {
             fresh: session.is_fresh,
             expires: session.expires.to_string(),
             logged_in_at: session.logged_in_at.to_string(),
+            sealed: session.is_sealed,
             refresh_token: session.has_refresh_token,
             refresh_expires_at: session.refresh_expires_at.map(|at| at.to_string()),
             skew_seconds: session.skew_seconds,
