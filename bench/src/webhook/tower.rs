@@ -16,7 +16,7 @@ use crate::race::{Contest, Fault};
 
 pub(super) fn contest(setup: Rc<Setup>) -> Result<Contest, Fault> {
     let server = TowerServer::start(setup.folder.path(), &setup.token)?;
-    Ok(Contest::time(move || server.load.ask(&server.requests), move || setup.webhook.ask(&setup.cached)))
+    Ok(Contest::time(move || server.ask(), move || setup.webhook.ask(&setup.cached)))
 }
 
 struct TowerServer {
@@ -46,6 +46,12 @@ impl TowerServer {
         .into_bytes();
         let (load, _) = Load::open(address, &request)?;
         Ok(TowerServer { load, requests: vec![request; TOKENS], _runtime: runtime })
+    }
+
+    /// A method, so that a closure which calls it owns the whole server: one that names only these two fields would drop
+    /// the runtime, and with it every connection.
+    fn ask(&self) -> Result<(), Fault> {
+        self.load.ask(&self.requests)
     }
 }
 
