@@ -199,7 +199,7 @@ fn usage_errors_have_code_two() {
         &["login", "-o", "json"][..],
         &["-o", "json", "login", "--no-such"],
         &["status", "--no-such", "--output=json"],
-        &["logout", "-ojson", "--all"],
+        &["logout", "-ojson", "--no-such"],
     ] {
         let mut command = setup.program(program);
         command.args(arguments);

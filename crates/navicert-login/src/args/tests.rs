@@ -5,7 +5,7 @@ use navicert_types::tree::{Syntax, parse as parse_tree};
 
 use super::*;
 use crate::error::LoginError;
-use crate::request::{GrantType, LoginRequest, PkceMethod, SecretSource, TokenKind, TokenSource};
+use crate::request::{GrantType, LoginRequest, PkceMethod, SecretSource, Storage, TokenKind, TokenSource};
 
 const REQUIRED: [&str; 2] = ["--oidc-issuer-url=https://id.example", "--oidc-client-id=c"];
 
@@ -199,14 +199,12 @@ fn values_become_types() {
 #[test]
 fn flag_that_is_not_built_is_refused_with_what_to_do_instead() {
     for (word, part) in [
-        ("--exchange-audience=a", "use --grant-type=token-exchange"),
-        ("--trust-server=any", "is not supported in this version"),
         ("--force-keyring", "files that only you can read"),
         ("--write", "copy what `navicert login setup` prints"),
         ("--kubeconfig=x", "give --oidc-issuer-url"),
         ("--from-kubelogin", "navicert login get-token"),
-        ("--all", "one session at a time"),
-        ("--browser", "open the address"),
+        ("--all", "navicert logout"),
+        ("--browser", "navicert logout"),
     ] {
         assert!(usage_error(&[word]).contains(part), "{word}: {}", usage_error(&[word]));
     }
@@ -214,11 +212,11 @@ fn flag_that_is_not_built_is_refused_with_what_to_do_instead() {
     assert!(FLAGS.iter().map(name).all(|name| flags::instead_of(name).is_none()));
 }
 
-// L423
+// L420
 #[test]
-fn keyring_never_falls_back_to_plain_files() {
-    let error = request(&["--token-cache-storage=keyring"]).unwrap_err();
-    assert_eq!(error.code().as_str(), "keyring");
+fn storage_is_disk_unless_another_one_is_named() {
+    assert_eq!(request(&[]).unwrap().storage, Storage::Disk);
+    assert_eq!(request(&["--token-cache-storage=keyring"]).unwrap().storage, Storage::Keyring);
 }
 
 // L206

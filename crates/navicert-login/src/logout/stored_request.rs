@@ -19,11 +19,8 @@ pub(super) fn stored_request(entry: &Entry, context: &LoginContext) -> Result<Lo
         let LoginVerb::Get(form) = verb else { return Err(changed(entry)) };
         request = login_request(form, &parse(words)?, context.home.as_deref(), ExtensionDefaults::default())?;
     }
-    // Left out of the arguments because they may contain secrets.
+    // Left out of the arguments because they may contain secrets; a proxy with a password is not known here.
     request.connection.headers = entry.key.headers.clone().into_iter().collect();
-    if let Some(proxy) = &entry.key.trust.proxy_url {
-        request.connection.proxy_url.clone_from(proxy);
-    }
     let key = KeyFields::new(&request)?;
     let is_same_way = (&key.issuer, &key.client_id, &key.headers, &key.trust)
         == (&entry.key.issuer, &entry.key.client_id, &entry.key.headers, &entry.key.trust);
@@ -71,7 +68,7 @@ mod tests {
         let mut request = LoginRequest::new(Form::Compatible, "https://id.example", "c");
         request.connection.authorities.push(root.clone());
         request.connection.headers.push(("X-A".to_owned(), "1".to_owned()));
-        request.connection.proxy_url = "http://u:p@proxy:1".to_owned();
+        request.connection.proxy_url = "http://proxy:1".to_owned();
         request.client.secret = Some(SecretSource::Argument("canary".to_owned().into()));
         let entry = entry(&request);
         let found = stored(&entry).unwrap();

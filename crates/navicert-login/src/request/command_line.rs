@@ -11,8 +11,8 @@ use super::{
     Storage, TokenKind, TrustServer,
 };
 
-/// Flags that a command for a person leaves out: one is too long to type, the other is about runs without a person.
-const NOT_FOR_PEOPLE: [&str; 2] = ["certificate-authority-data", "prompt-when"];
+/// Flags that a command for a person leaves out: one is too long to type, the others are about runs of clients.
+const NOT_FOR_PEOPLE: [&str; 3] = ["certificate-authority-data", "prompt-when", "trust-server"];
 
 impl LoginRequest {
     /// The command that a person can run in a terminal to log in to the same entry. Contains no secret: those are left out.

@@ -14,6 +14,8 @@ fn with_exchange() -> Setup {
     setup.request.exchange.audience = Some("cluster-a".to_owned());
     let issued = json!("urn:ietf:params:oauth:token-type:access_token");
     setup.provider.state().answer.insert("issued_token_type".to_owned(), issued);
+    // This provider would rotate the refresh token with every answer, those of exchanges too.
+    setup.provider.state().rotates = false;
     setup
 }
 

@@ -25,6 +25,7 @@ impl Login {
             "--certificate-authority=provider.crt".to_owned(),
             "--token-cache-dir=cache".to_owned(),
             "--username=ann".to_owned(),
+            "--trust-server=any".to_owned(),
         ]);
         let exec = json!({
             "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never", "provideClusterInfo": true,
@@ -80,7 +81,7 @@ impl Login {
 }
 
 const COMMAND: &str = "log in: navicert login --oidc-issuer-url=https://127.0.0.1:[PORT] --oidc-client-id=kubernetes \
-                       --certificate-authority=provider.crt --username=ann --token-cache-dir=cache";
+                       --username=ann --certificate-authority=provider.crt --token-cache-dir=cache";
 
 // L1114
 #[test]
