@@ -129,6 +129,7 @@ soak: ## the long forms of faults, floods and leak counts; `make test` runs thei
 	NAVICERT_SOAK=50 cargo test --release --locked --package navicert-plugin --test leaks --test processes
 	NAVICERT_SOAK=50 cargo test --release --locked --package navicert-client --test soak -- --nocapture
 	cargo test --release --locked --package navicert-client --lib -- --ignored config::
+	NAVICERT_SOAK=10 cargo test --release --locked --package navicert --test login_kill -- --nocapture --test-threads=1
 	NAVICERT_SOAK=100 cargo test --release --locked --package navicert --test serve -- load:: floods:: --nocapture --test-threads=1
 	NAVICERT_SOAK=100 cargo test --release --locked --package navicert --test serve_proxy -- faults:: floods:: memory:: victims:: --nocapture --test-threads=1
 

@@ -12,6 +12,7 @@ mod client;
 mod fault;
 mod gateway;
 mod image;
+mod login;
 mod needs;
 mod plugin;
 mod proxy;
@@ -35,11 +36,12 @@ use table::{Line, Table};
 static ALLOCATOR: allocations::Counting = allocations::Counting;
 
 /// Where races come from. A new area adds its file above and its line here.
-const AREAS: [fn() -> Vec<Race>; 10] = [
+const AREAS: [fn() -> Vec<Race>; 11] = [
     plugin::races,
     cel::races,
     client::races,
     image::races,
+    login::races,
     gateway::races,
     proxy::races,
     signer::races,

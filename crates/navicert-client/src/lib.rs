@@ -31,12 +31,14 @@
 //! # let _ = client;
 //! ```
 
+pub mod certificate_signing;
 mod client;
 pub mod config;
 mod context;
 pub mod credential;
 #[cfg(feature = "doctor")]
 pub mod doctor;
+pub mod edit;
 #[cfg(feature = "exec")]
 pub mod exec;
 pub mod front_proxy;
@@ -46,6 +48,9 @@ pub mod kubeconfig;
 #[cfg(feature = "exec")]
 pub mod kuberc;
 pub mod metrics;
+#[cfg(feature = "oauth")]
+#[doc(hidden)]
+pub mod oauth;
 pub mod report;
 pub mod service_accounts;
 pub mod transport;

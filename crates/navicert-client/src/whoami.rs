@@ -149,14 +149,14 @@ pub(crate) fn redirect(headers: &HeaderMap) -> Option<String> {
 }
 
 /// Parses the response; an invalid one gives an empty node.
-async fn read_json(body: impl http_body::Body<Data = Bytes, Error = TransportError>) -> Node {
+pub(crate) async fn read_json(body: impl http_body::Body<Data = Bytes, Error = TransportError>) -> Node {
     let collected = Limited::new(body, MAX_RESPONSE_BYTES).collect().await;
     let bytes = collected.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     parse(&bytes, Syntax::Json).unwrap_or_default()
 }
 
 /// The message of a `Status`, sanitized and truncated.
-fn message(node: &Node) -> String {
+pub(crate) fn message(node: &Node) -> String {
     let text = member(node, "message").and_then(Node::as_str).unwrap_or_default();
     let cleaned = redact::line(text);
     cleaned
@@ -185,7 +185,8 @@ fn texts(node: &Node) -> Vec<String> {
     items.filter_map(|item| item.as_str().map(ToOwned::to_owned)).collect()
 }
 
-struct MessageSuffix<'a>(&'a str);
+/// A server's message after what it is about.
+pub(crate) struct MessageSuffix<'a>(pub(crate) &'a str);
 
 impl std::fmt::Display for MessageSuffix<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -3,11 +3,13 @@
 //! report is an error.
 // C885, I240
 
-use std::fs::{self, DirBuilder, Permissions};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Why a socket path is not private to the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -50,11 +52,13 @@ pub enum BindError {
 pub struct PrivateListener {
     listener: UnixListener,
     file: SocketFile,
+    removes_file: bool,
 }
 
 impl PrivateListener {
     /// Listens at this path. Creates the directory with mode 0700 if needed, and rejects one that other users can access.
-    /// Replaces the socket of a process that has ended, and nothing else.
+    /// Replaces the socket of a process that has ended, and nothing else. Of several processes that do this at once, one
+    /// listens; for the others it is [`BindError::AlreadyListening`].
     ///
     /// # Errors
     /// [`BindError`].
@@ -62,6 +66,9 @@ impl PrivateListener {
         let directory = directory_of(path);
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         check_directory(directory)?;
+        // Released when the directory is closed: without it, one process could remove the new socket of another.
+        let lock = File::open(directory)?;
+        lock.lock()?;
         if let Ok(found) = path.symlink_metadata() {
             if UnixStream::connect(path).is_ok() {
                 return Err(BindError::AlreadyListening);
@@ -74,7 +81,7 @@ impl PrivateListener {
         }
         let listener = UnixListener::bind(path)?;
         let file = SocketFile::find(path)?;
-        let private = PrivateListener { listener, file };
+        let private = PrivateListener { listener, file, removes_file: true };
         // Other users cannot enter the directory, so they cannot connect before the mode is set.
         fs::set_permissions(path, Permissions::from_mode(0o600))?;
         check_path(path)?;
@@ -94,6 +101,29 @@ impl PrivateListener {
         }
     }
 
+    /// Gives the socket away, for another process: the file stays. Connections wait until that process accepts them.
+    ///
+    /// # Errors
+    /// I/O error reported by the operating system.
+    pub fn hand_over(mut self) -> io::Result<(OwnedFd, SocketFile)> {
+        let descriptor = self.listener.try_clone()?.into();
+        self.removes_file = false;
+        Ok((descriptor, self.file.clone()))
+    }
+
+    /// Continues with a socket that another process of the user [has handed over](PrivateListener::hand_over).
+    ///
+    /// # Errors
+    /// The descriptor is not the socket at this path, or the path is not private to the user.
+    pub fn take_over(descriptor: OwnedFd, path: &Path) -> Result<Self, BindError> {
+        check_path(path)?;
+        let listener = UnixListener::from(descriptor);
+        if listener.local_addr()?.as_pathname() != Some(path) {
+            return Err(PathProblem::NotASocket.into());
+        }
+        Ok(PrivateListener { listener, file: SocketFile::find(path)?, removes_file: true })
+    }
+
     /// The socket file, for signal handlers that remove it.
     pub fn file(&self) -> &SocketFile {
         &self.file
@@ -102,8 +132,45 @@ impl PrivateListener {
 
 impl Drop for PrivateListener {
     fn drop(&mut self) {
-        self.file.remove();
+        if self.removes_file {
+            self.file.remove();
+        }
     }
+}
+
+/// Connects to the socket of another process of this user. Waits at most `timeout` for a process that accepts no
+/// connections.
+///
+/// # Errors
+/// The path is not private to the user, nothing listens there, or the peer runs as another user.
+pub fn connect(path: &Path, timeout: Duration) -> io::Result<UnixStream> {
+    check_path(path).map_err(|problem| {
+        let kind = match problem {
+            PathProblem::Missing => io::ErrorKind::NotFound,
+            _ => io::ErrorKind::PermissionDenied,
+        };
+        io::Error::new(kind, problem)
+    })?;
+    let stream = connect_within(path, timeout)?;
+    check_peer(&stream)?;
+    Ok(stream)
+}
+
+#[cfg(target_os = "linux")]
+fn connect_within(path: &Path, timeout: Duration) -> io::Result<UnixStream> {
+    use rustix::net::sockopt::{Timeout, set_socket_timeout};
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    set_socket_timeout(&socket, Timeout::Send, Some(timeout))?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(UnixStream::from(socket))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn connect_within(path: &Path, timeout: Duration) -> io::Result<UnixStream> {
+    let stream = UnixStream::connect(path)?;
+    stream.set_write_timeout(Some(timeout))?;
+    Ok(stream)
 }
 
 /// The file of a listening socket.
@@ -260,6 +327,54 @@ mod tests {
         assert!(path.exists(), "the second socket stays");
         drop(second);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn socket_that_is_handed_over_keeps_the_connections_that_wait() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("private/s.sock");
+        let (descriptor, file) = PrivateListener::bind(&path).unwrap().hand_over().unwrap();
+        assert!(path.exists());
+        let _waiting = connect(&path, Duration::from_secs(1)).unwrap();
+        let other = dir.path().join("private/other.sock");
+        let _other = PrivateListener::bind(&other).unwrap();
+        let mistaken = PrivateListener::take_over(descriptor.try_clone().unwrap(), &other);
+        assert!(matches!(mistaken, Err(BindError::Path(PathProblem::NotASocket))), "{mistaken:?}");
+        let listener = PrivateListener::take_over(descriptor, &path).unwrap();
+        assert_eq!(listener.file().path(), file.path());
+        assert!(listener.accept().is_ok());
+        drop(listener);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn connects_only_to_a_private_socket() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("private/s.sock");
+        let kind = || connect(&path, Duration::from_secs(1)).map(drop).map_err(|error| error.kind());
+        assert_eq!(kind(), Err(io::ErrorKind::NotFound));
+        let listener = PrivateListener::bind(&path).unwrap();
+        assert_eq!(kind(), Ok(()));
+        set_mode(path.parent().unwrap(), 0o755);
+        assert_eq!(kind(), Err(io::ErrorKind::PermissionDenied));
+        set_mode(path.parent().unwrap(), 0o700);
+        let _ = listener.hand_over().unwrap();
+        assert_eq!(kind(), Err(io::ErrorKind::ConnectionRefused));
+    }
+
+    #[test]
+    fn one_of_many_processes_that_bind_at_once_listens() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("private/s.sock");
+        DirBuilder::new().mode(0o700).create(path.parent().unwrap()).unwrap();
+        drop(UnixListener::bind(&path).unwrap());
+        let bind = || PrivateListener::bind(&path);
+        let bound: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(bind)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert_eq!(bound.iter().filter(|result| result.is_ok()).count(), 1, "{bound:?}");
+        assert!(bound.iter().all(|result| matches!(result, Ok(_) | Err(BindError::AlreadyListening))));
     }
 
     #[test]

@@ -26,3 +26,21 @@ pub fn forbid_core_dumps() -> io::Result<()> {
     hide_memory()?;
     Ok(())
 }
+
+/// Keeps this process's memory from being swapped to disk, where the system permits locking all of it: with the capability
+/// `CAP_IPC_LOCK`, or without a limit on locked memory (`ulimit -l unlimited`). Otherwise nothing is locked: the process would
+/// fail to allocate memory once it reached the limit.
+///
+/// # Errors
+/// The operating system does not permit it.
+#[cfg(target_os = "linux")]
+pub fn lock_memory() -> io::Result<()> {
+    use rustix::mm::{MlockAllFlags, mlockall};
+    use rustix::process::{Resource, getrlimit};
+    use rustix::thread::{CapabilitySet, capabilities};
+    let is_capable = capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::IPC_LOCK));
+    if getrlimit(Resource::Memlock).current.is_some() && !is_capable {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the size of locked memory is limited"));
+    }
+    Ok(mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT)?)
+}

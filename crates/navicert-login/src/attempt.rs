@@ -8,7 +8,7 @@ use crate::cache::state::{LoginState, Phase};
 use crate::cache::{CacheFolder, Entry};
 use crate::context::LoginContext;
 use crate::error::LoginError;
-use crate::grant::{GrantRun, needs_person};
+use crate::grant::{GrantRun, exchange_session, needs_person};
 use crate::key::{CacheKey, KeyFields};
 use crate::person::Person;
 use crate::provider::ProviderClient;
@@ -51,9 +51,7 @@ pub(crate) struct Attempt<'a> {
 impl Attempt<'_> {
     /// Renews the session or logs in. Makes the runtime: everything before needs none.
     pub(crate) fn run(self, entry: Option<Entry>) -> Result<(Entry, SessionOrigin), LoginError> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime =
-            runtime.map_err(|error| LoginError::Internal(format!("failed to start a runtime: {error}")))?;
+        let runtime = crate::runtime::runtime()?;
         let mut state = self.before.clone();
         let kept = entry.clone();
         let result = runtime.block_on(async {
@@ -84,6 +82,16 @@ impl Attempt<'_> {
         let client = ProviderClient::new(self.request, self.context, self.folder, self.key)?;
         let mut ended = None;
         if let Some(entry) = &entry
+            && entry.can_exchange(self.now())
+            && !self.request.force_refresh
+            && !entry.is_fresh(self.now(), self.request.min_validity)
+            && !entry.is_over(self.now(), self.request.session_max)
+        {
+            self.enter(state, Phase::Refresh, REFRESH_LIMIT);
+            client.recall(&entry.memo);
+            return self.exchange(&client, entry.clone(), signals).await;
+        }
+        if let Some(entry) = &entry
             && entry.refresh_token.is_some()
             && !entry.is_over(self.now(), self.request.session_max)
         {
@@ -93,7 +101,7 @@ impl Attempt<'_> {
             match renewed.unwrap_or(Err(LoginError::Interrupted { signal: signals.received() })) {
                 Ok(RefreshOutcome::Renewed(mut renewed)) => {
                     crate::store::store(self.folder, self.context, &mut renewed);
-                    return Ok((*renewed, SessionOrigin::Refreshed));
+                    return self.exchange(&client, *renewed, signals).await;
                 }
                 Ok(RefreshOutcome::Ended(why)) => {
                     ended = Some(self.end_session(entry, why));
@@ -102,14 +110,36 @@ impl Attempt<'_> {
                         return Ok((entry.clone(), SessionOrigin::Cached));
                     }
                 }
-                Err(error @ LoginError::SubjectChanged { .. }) => {
+                Ok(RefreshOutcome::Unusable { error: error @ LoginError::SubjectChanged { .. }, .. }) => {
                     let _ = self.folder.remove(&self.cache_key);
                     return Err(error);
+                }
+                // L832: the provider may end the session when the refresh token before this one is used again.
+                Ok(RefreshOutcome::Unusable { error, refresh_token }) => {
+                    let mut rest = entry.clone();
+                    rest.refresh_token = Some(refresh_token);
+                    let _ = self.folder.write(&rest);
+                    return Err(self.record_failure(&rest, error));
                 }
                 Err(error) => return Err(self.record_failure(entry, error)),
             }
         }
         self.log_in(&client, entry.as_ref(), ended.as_deref(), state, signals).await
+    }
+
+    /// Exchanges the access token of a renewed session, if the request asks for that.
+    async fn exchange(
+        &self,
+        client: &ProviderClient<'_>,
+        mut entry: Entry,
+        signals: &mut TerminationSignals,
+    ) -> Result<(Entry, SessionOrigin), LoginError> {
+        if self.request.exchange.audience.is_some() {
+            let exchanged = signals.interrupt(Box::pin(exchange_session(client, &mut entry))).await;
+            exchanged.unwrap_or(Err(LoginError::Interrupted { signal: signals.received() }))?;
+            crate::store::store(self.folder, self.context, &mut entry);
+        }
+        Ok((entry, SessionOrigin::Refreshed))
     }
 
     async fn log_in(

@@ -64,7 +64,9 @@ pub(crate) async fn check(
     };
     let previous = expectation.previous;
     let mut entry = Entry::new(key.clone(), answer.received_at);
-    let (token_expiry, token) = match request.token_kind {
+    entry.arguments = request.arguments();
+    let token_kind = request.base_token_kind();
+    let (token_expiry, token) = match token_kind {
         TokenKind::Id if !expectation.is_exchanged => {
             let claims = claims.as_ref().ok_or_else(|| LoginError::NoIdToken { host: host() })?;
             entry.id_token.clone_from(&answer.id_token);
@@ -76,25 +78,16 @@ pub(crate) async fn check(
             (check_access_token(client, &token).await?, Some(token))
         }
     };
-    match (request.token_kind, token) {
+    match (token_kind, token) {
         (TokenKind::Id, Some(token)) => entry.id_token = Some(token),
         (TokenKind::Access, token) => {
             entry.access_token = token;
-            entry.id_token.clone_from(&answer.id_token.filter(|_| claims.is_some()));
+            entry.id_token.clone_from(&answer.id_token.clone().filter(|_| claims.is_some()));
         }
         (TokenKind::Id, None) => {}
     }
-    let lifetime = match token_expiry {
-        Some(expiry) => {
-            let seconds = expiry.saturating_sub(provider_time.as_second());
-            u64::try_from(seconds).map(Duration::from_secs).unwrap_or_default()
-        }
-        None => answer.expires_in.unwrap_or(UNKNOWN_LIFETIME),
-    };
-    if lifetime.is_zero() {
-        return Err(LoginError::Expired { host: host() });
-    }
-    entry.local_expiry = answer.received_at.checked_add(lifetime).unwrap_or(Timestamp::MAX);
+    entry.local_expiry = local_expiry(&answer, token_expiry, provider_time, request.host())?;
+    entry.base_expiry = request.exchange.audience.is_some().then_some(entry.local_expiry);
     entry.skew_seconds = provider_time.as_second().saturating_sub(answer.received_at.as_second());
     entry.scope = answer.scope.or_else(|| previous.and_then(|previous| previous.scope.clone()));
     entry.refresh_expires_at =
@@ -125,6 +118,46 @@ pub(crate) async fn check(
         }
     }
     Ok(entry)
+}
+
+/// Puts the token that was exchanged for the session's access token into its entry. Its issuer may be another one, and its
+/// audience is that of the exchange.
+///
+/// # Errors
+/// There is no token, or it is not valid.
+pub(crate) async fn add_exchanged(
+    client: &ProviderClient<'_>,
+    answer: &TokenAnswer,
+    entry: &mut Entry,
+) -> Result<(), LoginError> {
+    let host = client.request.host();
+    let missing = || LoginError::NoAccessToken { host: host.to_owned() };
+    let token = answer.access_token.clone().ok_or_else(missing)?;
+    let expiry = check_access_token(client, &token).await?;
+    entry.local_expiry = local_expiry(answer, expiry, provider_time(answer), host)?;
+    entry.received_at = answer.received_at;
+    entry.exchanged_token = Some(token);
+    Ok(())
+}
+
+/// When a token of an answer expires by the local clock: its lifetime is counted from receipt.
+fn local_expiry(
+    answer: &TokenAnswer,
+    token_expiry: Option<i64>,
+    provider_time: Timestamp,
+    host: &str,
+) -> Result<Timestamp, LoginError> {
+    let lifetime = match token_expiry {
+        Some(expiry) => {
+            let seconds = expiry.saturating_sub(provider_time.as_second());
+            u64::try_from(seconds).map(Duration::from_secs).unwrap_or_default()
+        }
+        None => answer.expires_in.unwrap_or(UNKNOWN_LIFETIME),
+    };
+    if lifetime.is_zero() {
+        return Err(LoginError::Expired { host: host.to_owned() });
+    }
+    Ok(answer.received_at.checked_add(lifetime).unwrap_or(Timestamp::MAX))
 }
 
 /// The provider's time: of its answer, else of its token, else the local time.

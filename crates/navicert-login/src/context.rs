@@ -10,6 +10,8 @@ use navicert_client::transport::{Timer, TokioTimer};
 use navicert_plugin::Environment;
 use navicert_types::{Clock, SystemClock};
 
+use crate::keyring::{DesktopKeyring, Keyring};
+
 /// Waits on the calling thread, before there is a runtime.
 pub trait Pause: fmt::Debug + Send + Sync {
     /// Returns after this time.
@@ -73,6 +75,10 @@ pub struct LoginContext {
     pub terminals: Terminals,
     /// How the run was started.
     pub invocation: Invocation,
+    /// The API server that the client sends the token to, if it says so.
+    pub server: Option<String>,
+    /// The desktop's keyring.
+    pub keyring: Arc<dyn Keyring>,
     /// Messages to the person.
     pub messages: Arc<dyn Messages>,
 }
@@ -99,6 +105,8 @@ impl LoginContext {
             home,
             terminals,
             invocation,
+            server: None,
+            keyring: Arc::new(DesktopKeyring),
             messages,
         }
     }

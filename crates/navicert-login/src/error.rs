@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use navicert_client::oauth::OAuthError;
 use thiserror::Error;
 
 /// The stable name of an error: in `-o json`, in the state file and in tests.
@@ -23,6 +24,8 @@ pub enum ErrorCode {
     Scope,
     NoIdToken,
     Grant,
+    Target,
+    ServerNotTrusted,
     Pkce,
     Issuer,
     Discovery,
@@ -56,6 +59,7 @@ pub enum ErrorCode {
     ProxyLogin,
     ProviderError,
     File,
+    Kubeconfig,
     Internal,
 }
 
@@ -94,6 +98,8 @@ const CODES: &[(ErrorCode, &str, ExitClass)] = {
         (C::Scope, "scope", Failure),
         (C::NoIdToken, "no-id-token", Failure),
         (C::Grant, "grant", Failure),
+        (C::Target, "target", Failure),
+        (C::ServerNotTrusted, "server-not-trusted", Denied),
         (C::Pkce, "pkce", Failure),
         (C::Issuer, "issuer", Failure),
         (C::Discovery, "discovery", Failure),
@@ -127,6 +133,7 @@ const CODES: &[(ErrorCode, &str, ExitClass)] = {
         (C::ProxyLogin, "proxy-login", Unreachable),
         (C::ProviderError, "provider-error", Failure),
         (C::File, "file", BadInput),
+        (C::Kubeconfig, "kubeconfig", BadInput),
         (C::Internal, "internal", Internal),
     ]
 };
@@ -208,6 +215,17 @@ pub enum LoginError {
     /// The provider does not offer the grant.
     #[error("{host} does not offer the grant {grant}{}", allowed(offered))]
     Grant { host: String, grant: String, offered: String },
+    /// The provider exchanges no token for this audience.
+    #[error(
+        "{host} does not exchange the session for a token of the audience `{audience}`{}; check --exchange-audience",
+        parenthesized(description)
+    )]
+    Target { host: String, audience: String, description: String },
+    /// An API server has not had a token before, and the person cannot be asked or said no.
+    #[error(
+        "the API server {server} has not been given a token of {host} before{why}; if you trust it, run the same command in a terminal once"
+    )]
+    ServerNotTrusted { server: String, host: String, why: String },
     /// PKCE is not possible as requested.
     #[error("{host} rejected PKCE{}; see --oidc-pkce-method", parenthesized(description))]
     Pkce { host: String, description: String },
@@ -315,9 +333,29 @@ pub enum LoginError {
     /// The login of another process failed, or one that failed a short time ago.
     #[error("{message}{note}")]
     Shared { code: ErrorCode, message: String, note: String },
+    /// The kubeconfig of `--context` is not usable.
+    #[error("{0}")]
+    Kubeconfig(String),
     /// Something that should not happen.
     #[error("internal error: {0}")]
     Internal(String),
+}
+
+impl From<OAuthError> for LoginError {
+    fn from(error: OAuthError) -> Self {
+        match error {
+            OAuthError::Address { url } => LoginError::Http { url },
+            OAuthError::Settings { .. } => LoginError::Usage(error.to_string()),
+            OAuthError::Unreachable { host, why } => LoginError::Unreachable { host, why },
+            OAuthError::Certificate { host, why } => LoginError::Certificate { host, why },
+            OAuthError::ProxyLogin { proxy } => LoginError::ProxyLogin { proxy },
+            OAuthError::Redirected { host, target } => LoginError::Redirected { host, target },
+            OAuthError::TooLong { host, limit } => LoginError::AnswerTooLong { host, limit },
+            OAuthError::NotJson { host, status, start } => LoginError::NotJson { host, status, start },
+            OAuthError::TokenType { host, found } => LoginError::TokenType { host, found },
+            other => LoginError::Internal(other.to_string()),
+        }
+    }
 }
 
 impl LoginError {
@@ -339,6 +377,8 @@ impl LoginError {
             LoginError::Scope { .. } => C::Scope,
             LoginError::NoIdToken { .. } | LoginError::NoAccessToken { .. } => C::NoIdToken,
             LoginError::Grant { .. } => C::Grant,
+            LoginError::Target { .. } => C::Target,
+            LoginError::ServerNotTrusted { .. } => C::ServerNotTrusted,
             LoginError::Pkce { .. } => C::Pkce,
             LoginError::Issuer { .. } => C::Issuer,
             LoginError::Discovery { .. } => C::Discovery,
@@ -371,6 +411,7 @@ impl LoginError {
             LoginError::SubjectToken(_) => C::SubjectToken,
             LoginError::ProviderError { .. } => C::ProviderError,
             LoginError::File { .. } => C::File,
+            LoginError::Kubeconfig(_) => C::Kubeconfig,
             LoginError::Shared { code, .. } => *code,
             LoginError::Internal(_) => C::Internal,
         }

@@ -20,6 +20,9 @@ pub struct KeyFields {
     pub account: String,
     /// The client id.
     pub client_id: String,
+    /// The audience of the token that is exchanged for the session's access token.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub exchange_audience: Option<String>,
     /// The family of grants.
     pub grant: String,
     /// Headers of every request.
@@ -112,6 +115,7 @@ impl KeyFields {
         Ok(KeyFields {
             account: request.account.clone(),
             client_id: request.client_id.clone(),
+            exchange_audience: request.exchange.audience.clone(),
             grant: grant_family(request.grant_by_flags()).to_owned(),
             headers: request.connection.headers.iter().cloned().collect(),
             issuer: request.issuer.clone(),
@@ -238,10 +242,11 @@ mod tests {
     // L410, L411, L1307
     #[test]
     fn whatever_decides_whose_token_it_is_changes_the_key() {
-        let changes: [fn(&mut LoginRequest); 15] = [
+        let changes: [fn(&mut LoginRequest); 16] = [
             |request| request.issuer.push('/'),
             |request| request.client_id.push('x'),
             |request| request.account = "b".to_owned(),
+            |request| request.exchange.audience = Some("b".to_owned()),
             |request| request.token_kind = TokenKind::Access,
             |request| request.extra_scopes.push("groups".to_owned()),
             |request| request.grant = GrantType::ClientCredentials,

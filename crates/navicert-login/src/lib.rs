@@ -26,9 +26,13 @@ pub mod browser;
 pub mod cache;
 mod check;
 mod context;
+#[cfg(feature = "doctor")]
+pub mod doctor;
 mod error;
 mod grant;
 mod key;
+pub mod keyring;
+pub mod kubeconfig_user;
 mod logout;
 pub mod pages;
 mod person;
@@ -37,6 +41,8 @@ mod random;
 pub mod receiver;
 mod refresh;
 pub mod request;
+mod runtime;
+mod server_trust;
 mod setup;
 mod signals;
 mod status;
@@ -53,15 +59,24 @@ pub use attempt::SessionOrigin;
 pub use context::{Invocation, LoginContext, Messages, Pause, Terminals, ThreadPause};
 pub use error::{ErrorCode, ExitClass, LoginError};
 pub use key::{CacheKey, KeyFields, TrustFields};
-pub use logout::{LoggedOut, Revocation, clean, logout};
+pub use logout::{
+    AllLoggedOut, EndSession, LoggedOut, LogoutOptions, Revocation, clean, end_browser_session, logout,
+    logout_all,
+};
 pub use person::Person;
 pub use request::LoginRequest;
-pub use setup::{SetupDocuments, SetupReport, SetupStep, SetupVerdict, setup};
-pub use status::{SessionStatus, status};
+pub use setup::{
+    SetupApiVersion, SetupDocuments, SetupOptions, SetupReport, SetupStep, SetupVerdict, UserSource,
+    kubeconfig_entry, setup, words_from_user,
+};
+pub use status::{SessionStatus, session_of, status};
 
 use attempt::Attempt;
 use cache::lock::HeldLock;
 use cache::{CacheFolder, Entry};
+use keyring::Unlock;
+use request::Storage;
+use server_trust::ServerQuestion;
 
 /// Time that a waiter adds to its own limit, and to that of the holder.
 const LOCK_GRACE: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(5));
@@ -106,36 +121,50 @@ impl LoginSession {
 pub fn login(request: &LoginRequest, context: &LoginContext) -> Result<LoginSession, LoginError> {
     let key = KeyFields::new(request)?;
     let folder = CacheFolder::locate(request, context)?;
-    let session = |entry, origin| LoginSession {
-        entry,
-        origin,
-        folder: folder.path().to_owned(),
-        min_validity: request.min_validity,
-    };
-    if let Some(entry) = fresh_entry(request, context, &folder, &key) {
+    let question = ServerQuestion::open(request, context, &folder)?;
+    let (entry, origin) = session_entry(request, context, &folder, &key)?;
+    if let Some(question) = question {
+        question.ask(&entry.display)?;
+    }
+    Ok(LoginSession { entry, origin, folder: folder.path().to_owned(), min_validity: request.min_validity })
+}
+
+/// The entry with the token, and where it comes from.
+fn session_entry(
+    request: &LoginRequest,
+    context: &LoginContext,
+    folder: &CacheFolder,
+    key: &KeyFields,
+) -> Result<(Entry, SessionOrigin), LoginError> {
+    if let Some(entry) = fresh_entry(request, context, folder, key) {
         stage(request, context, "cache: fresh");
-        return Ok(session(entry, SessionOrigin::Cached));
+        return Ok((entry, SessionOrigin::Cached));
     }
     stage(request, context, "cache: no fresh token");
     let waiting_since = context.clock.now();
-    let held = lock(request, context, &folder, &key)?;
+    let held = lock(request, context, folder, key)?;
     stage(request, context, if held.has_waited { "lock: acquired after waiting" } else { "lock: acquired" });
-    if held.has_waited
-        && let Some(entry) = fresh_entry(request, context, &folder, &key)
-    {
-        return Ok(session(entry, SessionOrigin::Cached));
+    // L506: another process may have renewed it since it was read, also if the lock was free again by then.
+    if let Some(entry) = fresh_entry(request, context, folder, key) {
+        return Ok((entry, SessionOrigin::Cached));
     }
+    let mut folder = folder.clone();
+    if request.storage == Storage::Disk {
+        // The entry may have been sealed before; without the keyring it is as good as absent.
+        let _ = folder.unseal(Unlock::Never, context);
+    }
+    let folder = &folder;
     let entry = folder.read(&key.cache_key());
-    let (entry, origin) =
-        match begin(request, context, &folder, &key, held.has_waited.then_some(waiting_since)) {
-            Ok(attempt) => attempt.run(entry)?,
-            Err(fault) => {
-                match entry.filter(|entry| fault.is_transient() && entry.is_valid(context.clock.now())) {
-                    Some(entry) => (entry, SessionOrigin::KeptAfterFault),
-                    None => return Err(fault),
-                }
+    let (entry, origin) = match begin(request, context, folder, key, held.has_waited.then_some(waiting_since))
+    {
+        Ok(attempt) => attempt.run(entry)?,
+        Err(fault) => {
+            match entry.filter(|entry| fault.is_transient() && entry.is_valid(context.clock.now())) {
+                Some(entry) => (entry, SessionOrigin::KeptAfterFault),
+                None => return Err(fault),
             }
-        };
+        }
+    };
     drop(held);
     let elapsed = waiting_since.duration_until(context.clock.now()).as_millis();
     let result = match origin {
@@ -144,7 +173,7 @@ pub fn login(request: &LoginRequest, context: &LoginContext) -> Result<LoginSess
         _ => "login: ok",
     };
     stage(request, context, &format!("{result}, {elapsed} ms"));
-    Ok(session(entry, origin))
+    Ok((entry, origin))
 }
 
 /// Shows a stage with `-v1`.

@@ -1,6 +1,8 @@
 //! Renews a session with its refresh token. Happens only under the entry's lock, with the token that was read after the lock
 //! was acquired: providers that rotate refresh tokens end the session when an old one is used again.
 
+use navicert_types::Secret;
+
 use crate::cache::Entry;
 use crate::check::{Expectation, check};
 use crate::error::LoginError;
@@ -14,6 +16,14 @@ pub(crate) enum RefreshOutcome {
     Renewed(Box<Entry>),
     /// The provider ended the session, and why.
     Ended(String),
+    /// The provider answered, and no token came that can be handed over. The session goes on with this refresh token: the provider may
+    /// no longer accept the one before.
+    Unusable {
+        /// Why.
+        error: LoginError,
+        /// The newest refresh token.
+        refresh_token: Secret<String>,
+    },
 }
 
 /// Renews the session.
@@ -35,16 +45,17 @@ pub(crate) async fn refresh(
         Ok(answer) => answer,
         Err(why) => return Ok(RefreshOutcome::Ended(why)),
     };
-    let needs_id_token = client.request.token_kind == TokenKind::Id;
+    let needs_id_token = client.request.base_token_kind() == TokenKind::Id;
     if needs_id_token && answer.id_token.is_none() && !memo.refresh_needs_scope && !scopes.is_empty() {
         // Some providers send an ID token only if the scopes are named again.
-        let newest = answer.refresh_token.clone().unwrap_or(token);
+        let newest = answer.refresh_token.clone().unwrap_or(token.clone());
         let second = send(client, &newest, Some(&scopes)).await;
-        answer = match resolve(client, second)? {
-            Ok(second) => {
+        answer = match resolve(client, second) {
+            Ok(Ok(second)) => {
                 TokenAnswer { refresh_token: second.refresh_token.clone().or(Some(newest)), ..second }
             }
-            Err(why) => return Ok(RefreshOutcome::Ended(why)),
+            Ok(Err(why)) => return Ok(RefreshOutcome::Ended(why)),
+            Err(error) => return Ok(RefreshOutcome::Unusable { error, refresh_token: newest }),
         };
         memo.refresh_needs_scope = answer.id_token.is_some();
     }
@@ -54,7 +65,11 @@ pub(crate) async fn refresh(
     let mut previous = entry.clone();
     previous.memo = memo;
     let expectation = Expectation { previous: Some(&previous), ..Expectation::default() };
-    let mut renewed = check(client, &entry.key, answer, expectation).await?;
+    let newest = answer.refresh_token.clone().unwrap_or(token);
+    let mut renewed = match check(client, &entry.key, answer, expectation).await {
+        Ok(renewed) => renewed,
+        Err(error) => return Ok(RefreshOutcome::Unusable { error, refresh_token: newest }),
+    };
     client.learned(&mut renewed.memo);
     renewed.history.refreshes = renewed.history.refreshes.saturating_add(1);
     Ok(RefreshOutcome::Renewed(Box::new(renewed)))
@@ -62,7 +77,7 @@ pub(crate) async fn refresh(
 
 async fn send(
     client: &ProviderClient<'_>,
-    token: &navicert_types::Secret<String>,
+    token: &Secret<String>,
     scope: Option<&str>,
 ) -> Result<TokenAnswer, TokenFailure> {
     let mut fields = vec![("grant_type", "refresh_token"), ("refresh_token", token.expose().as_str())];

@@ -8,6 +8,7 @@ use std::time::Duration;
 use navicert_types::Secret;
 
 pub(crate) use command_line::shell_word;
+pub(crate) use navicert_client::oauth::host_of;
 
 /// The default limit of a login that a person answers.
 pub const DEFAULT_LOGIN_LIMIT: Duration = Duration::from_secs(180);
@@ -126,6 +127,15 @@ impl PromptWhen {
     }
 }
 
+/// Whether the person confirms an API server that has not had a token of this provider and client before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrustServer {
+    /// Yes, once, if the client names the server.
+    Ask,
+    /// No.
+    Any,
+}
+
 /// Whether authorization requests are pushed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ParMode {
@@ -238,6 +248,8 @@ pub struct ExchangeSettings {
     pub actor: Option<(TokenSource, String)>,
     /// The requested type.
     pub requested_type: Option<String>,
+    /// Audience of the token that is exchanged for the access token after the login.
+    pub audience: Option<String>,
 }
 
 /// Settings of the browser login.
@@ -308,6 +320,8 @@ pub struct LoginRequest {
     pub session_max: Option<Duration>,
     /// Token exchange.
     pub exchange: ExchangeSettings,
+    /// Whether the person confirms new API servers, if given.
+    pub trust_server: Option<TrustServer>,
     /// Client certificate and key to hand over beside the token.
     pub with_certificate: Option<(PathBuf, PathBuf)>,
     /// Number of `-v`.
@@ -340,6 +354,7 @@ impl LoginRequest {
             min_validity: DEFAULT_MIN_VALIDITY,
             session_max: None,
             exchange: ExchangeSettings::default(),
+            trust_server: None,
             with_certificate: None,
             verbosity: 0,
         }
@@ -359,31 +374,13 @@ impl LoginRequest {
         }
     }
 
+    /// The token of the provider's answers that the session is about: what is handed over, or exchanged for that.
+    pub(crate) fn base_token_kind(&self) -> TokenKind {
+        if self.exchange.audience.is_some() { TokenKind::Access } else { self.token_kind }
+    }
+
     /// The limit of a login that a person answers.
     pub fn login_limit(&self) -> Duration {
         self.timeout.unwrap_or(DEFAULT_LOGIN_LIMIT)
-    }
-}
-
-/// The host and port of a URL, for messages.
-pub(crate) fn host_of(url: &str) -> &str {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
-    authority.rsplit_once('@').map_or(authority, |(_, host)| host)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn host_is_the_authority_without_user_information() {
-        for (url, host) in [
-            ("https://id.example/realms/x", "id.example"),
-            ("https://u:p@id.example:8443?x", "id.example:8443"),
-            ("id.example", "id.example"),
-        ] {
-            assert_eq!(host_of(url), host);
-        }
     }
 }

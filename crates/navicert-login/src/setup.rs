@@ -5,6 +5,8 @@
 //! ```
 
 mod documents;
+mod from_user;
+mod options;
 
 use std::sync::Arc;
 
@@ -24,7 +26,9 @@ use crate::provider::{Metadata, ProviderClient};
 use crate::request::{Form, LoginRequest};
 use crate::{LoginSession, SessionOrigin, login};
 
-pub use documents::SetupDocuments;
+pub use documents::{SetupDocuments, kubeconfig_entry};
+pub use from_user::{UserSource, words_from_user};
+pub use options::{SetupApiVersion, SetupOptions};
 
 /// How a step ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +78,11 @@ impl SetupReport {
 ///
 /// # Errors
 /// The login failed.
-pub fn setup(request: &LoginRequest, context: &LoginContext) -> Result<SetupReport, LoginError> {
+pub fn setup(
+    request: &LoginRequest,
+    options: &SetupOptions,
+    context: &LoginContext,
+) -> Result<SetupReport, LoginError> {
     let mut report = SetupReport::default();
     let key = KeyFields::new(request)?;
     let folder = CacheFolder::locate(request, context)?;
@@ -97,7 +105,7 @@ pub fn setup(request: &LoginRequest, context: &LoginContext) -> Result<SetupRepo
         return Ok(report);
     };
     report.claims = shown(&claims);
-    let documents = SetupDocuments::new(request, &authorities(request)?, &claims);
+    let documents = SetupDocuments::new(request, options, &authorities(request)?, &claims);
     check_configuration(&documents, token, &keys, context, &mut report);
     check_arguments(request, &mut report);
     report.documents = Some(documents);
@@ -128,9 +136,7 @@ fn fetch(
     folder: &CacheFolder,
     key: &KeyFields,
 ) -> Result<(Metadata, String), LoginError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime =
-        runtime.map_err(|error| LoginError::Internal(format!("failed to start a runtime: {error}")))?;
+    let runtime = crate::runtime::runtime()?;
     let request = LoginRequest { force_refresh: true, ..request.clone() };
     runtime.block_on(Box::pin(async {
         let client = ProviderClient::new(&request, context, folder, key)?;

@@ -2,13 +2,23 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
+#[path = "login/exchange.rs"]
+mod exchange;
+#[path = "login/keyring.rs"]
+mod keyring;
+#[path = "login/logout.rs"]
+mod logout;
 mod support;
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::sync::Arc;
 
 use navicert_login::request::{GrantType, SecretSource, TokenKind, TokenSource};
-use navicert_login::{Invocation, SessionOrigin};
+use navicert_login::{
+    Invocation, LoginContext, LoginRequest, LogoutOptions, Messages, SessionOrigin, SetupApiVersion,
+    SetupOptions,
+};
 use navicert_testkit::{Algorithm, Answer, SigningKey};
 use serde_json::json;
 
@@ -17,12 +27,7 @@ use support::Setup;
 
 /// A setup whose session was obtained without a person.
 fn with_password() -> Setup {
-    let mut setup = Setup::new();
-    setup.request.username = Some("ann".to_owned());
-    let file = setup.dir.path().join("password");
-    std::fs::write(&file, "canary-password\n").unwrap();
-    setup.request.password = Some(SecretSource::File(file));
-    setup
+    Setup::with_password()
 }
 
 // L751, L753, L754, L205, L1318
@@ -275,6 +280,63 @@ fn unknown_key_is_fetched_once() {
     setup.provider.issuer.replace_keys([SigningKey::generate(Algorithm::Es256, "key-4")]);
     setup.clock.advance(3_590);
     assert_eq!(setup.failure(), "signature");
+}
+
+// L832, L1022: the provider has replaced the refresh token although its answer cannot be used.
+#[test]
+fn refresh_that_cannot_be_checked_keeps_the_new_refresh_token() {
+    let setup = with_password();
+    setup.login();
+    let token = setup.entry()["idToken"].clone();
+    let is_current = || setup.entry()["refreshToken"] == json!(setup.provider.state().refresh_token);
+    setup.provider.state().claims.insert("aud".to_owned(), json!("other"));
+    setup.clock.advance(3_590);
+    assert_eq!(setup.failure(), "audience");
+    assert!(is_current() && setup.entry()["idToken"] == token, "the token that failed is not kept");
+    setup.provider.state().claims.clear();
+    assert_eq!(setup.login().origin, SessionOrigin::Refreshed);
+    // A new signing key, and no key set.
+    setup.provider.issuer.add_key(SigningKey::generate(Algorithm::Es384, "key-2"));
+    setup.provider.serve_honestly();
+    let (path, keys) = (setup.provider.issuer.jwks_path().to_owned(), setup.provider.issuer.jwks());
+    setup.provider.issuer.answer(&path, Answer::status(503));
+    setup.clock.advance(3_650);
+    assert_eq!(setup.failure(), "provider-fault");
+    assert!(is_current());
+    setup.provider.issuer.answer(&path, Answer::json(&keys));
+    assert_eq!(setup.login().origin, SessionOrigin::Refreshed);
+    // No ID token, and no answer to the request that names the scopes.
+    setup.clock.advance(3_650);
+    let without =
+        json!({"token_type": "Bearer", "access_token": "canary-x", "refresh_token": "canary-refresh-next"});
+    setup.provider.issuer.answer_once("/token", Answer::json(&without));
+    setup.provider.answer_token(Answer::status(503));
+    assert_eq!(setup.failure(), "provider-fault");
+    assert_eq!(setup.entry()["refreshToken"], "canary-refresh-next");
+    assert!(!setup.provider.state().is_over, "no refresh token was used twice");
+}
+
+// L506: the lock is free again when this process gets to it.
+#[test]
+fn session_that_another_process_renewed_meanwhile_is_not_renewed_again() {
+    #[derive(Debug)]
+    struct OtherProcess(LoginRequest, LoginContext);
+    impl Messages for OtherProcess {
+        fn show(&self, text: &str) {
+            if text == "cache: no fresh token" {
+                navicert_login::login(&self.0, &self.1).unwrap();
+            }
+        }
+    }
+    let mut setup = with_password();
+    setup.login();
+    setup.clock.advance(3_590);
+    let before = setup.provider.token_requests();
+    let other = OtherProcess(setup.request.clone(), setup.context.clone());
+    setup.request.verbosity = 1;
+    setup.context.messages = Arc::new(other);
+    assert_eq!(setup.login().origin, SessionOrigin::Cached);
+    assert_eq!(setup.provider.token_requests() - before, 1, "one refresh");
 }
 
 // L311, L313
@@ -681,36 +743,12 @@ fn logout_waits_for_a_running_login_and_names_its_process() {
     setup.login();
     let lock = std::fs::File::open(setup.entry_path().with_extension("lock")).unwrap();
     rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
-    let error = navicert_login::logout(&setup.request, &setup.context, true).unwrap_err();
+    let local = LogoutOptions { is_local: true, ..LogoutOptions::default() };
+    let error = navicert_login::logout(&setup.request, &setup.context, &local).unwrap_err();
     let pid = std::process::id();
     assert_eq!(error, navicert_login::LoginError::LockTimeout { pid });
     drop(lock);
-    assert!(navicert_login::logout(&setup.request, &setup.context, true).unwrap().is_some());
-}
-
-// L1101, L1104
-#[test]
-fn logout_revokes_the_session_and_removes_it() {
-    let setup = with_password();
-    setup.login();
-    let path = setup.entry_path();
-    let ended = navicert_login::logout(&setup.request, &setup.context, false).unwrap().unwrap();
-    assert_eq!(ended.revocation, navicert_login::Revocation::Revoked);
-    assert!(ended.end_session_url.unwrap().contains("client_id=kubernetes"));
-    assert!(setup.provider.state().is_over && !path.exists());
-    assert!(navicert_login::logout(&setup.request, &setup.context, false).unwrap().is_none());
-}
-
-// L1104
-#[test]
-fn logout_removes_the_session_although_the_provider_is_down() {
-    let setup = with_password();
-    setup.login();
-    let path = setup.entry_path();
-    setup.provider.issuer.refuse_connections();
-    let ended = navicert_login::logout(&setup.request, &setup.context, false).unwrap().unwrap();
-    assert!(matches!(ended.revocation, navicert_login::Revocation::Failed { .. }));
-    assert!(!path.exists());
+    assert!(navicert_login::logout(&setup.request, &setup.context, &local).unwrap().is_some());
 }
 
 // L1106
@@ -751,7 +789,7 @@ fn setup_proves_the_configuration_it_prints() {
     setup.provider.issuer.set_discovery("code_challenge_methods_supported", json!(["S256"]));
     setup.provider.state().claims.insert("groups".to_owned(), json!(["dev"]));
     setup.provider.state().claims.insert("email_verified".to_owned(), json!(true));
-    let report = navicert_login::setup(&setup.request, &setup.context).unwrap();
+    let report = navicert_login::setup(&setup.request, &SetupOptions::default(), &setup.context).unwrap();
     assert!(report.is_good(), "{:?}", report.steps);
     let step = |name: &str| report.steps.iter().find(|step| step.name == name).unwrap().text.clone();
     assert_eq!(step("API server"), "user oidc:ann@example.com, groups [oidc:dev]");
@@ -769,4 +807,31 @@ fn setup_proves_the_configuration_it_prints() {
     for text in [&documents.authentication_configuration, &documents.kubeconfig_user, &documents.command] {
         assert!(!text.contains("canary"), "{text}");
     }
+}
+
+// L1110, L1111
+#[test]
+fn setup_writes_the_requested_versions_and_name() {
+    let setup = with_password();
+    let options = SetupOptions {
+        user: "ann at work".to_owned(),
+        exec_version: SetupApiVersion::V1Beta1,
+        authn_version: SetupApiVersion::V1,
+    };
+    let report = navicert_login::setup(&setup.request, &options, &setup.context).unwrap();
+    let documents = report.documents.unwrap();
+    let configuration: serde_json::Value =
+        serde_json::from_str(&documents.authentication_configuration).unwrap();
+    assert_eq!(configuration["apiVersion"], "apiserver.config.k8s.io/v1");
+    let user: serde_json::Value = serde_json::from_str(&documents.kubeconfig_user).unwrap();
+    let entry = &user["users"][0];
+    assert_eq!(entry["name"], "ann at work");
+    assert_eq!(entry["user"]["exec"]["apiVersion"], "client.authentication.k8s.io/v1beta1");
+    assert!(
+        documents.command.starts_with("kubectl config set-credentials 'ann at work' "),
+        "{}",
+        documents.command
+    );
+    let written = navicert_login::kubeconfig_entry(&setup.request, &options);
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&written.to_json()).unwrap(), entry["user"]);
 }

@@ -6,6 +6,7 @@
 //! (`kill`) are forwarded.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::process::{Child, Stdio};
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -18,7 +19,7 @@ use crate::command::{Command, ProcessGroup, Stderr, Stdin};
 use crate::error::RunError;
 use crate::platform::{self, SignalTarget};
 use crate::policy::Permitted;
-use crate::process::start;
+use crate::process::{start, start_with_streams};
 use crate::runner::Exit;
 
 /// Signals forwarded to the child.
@@ -90,6 +91,18 @@ pub fn leave_behind(command: Permitted<Command>, grace: Duration) -> Result<Opti
         Some(Ok(status)) => Ok(Some(platform::exit_from_status(status))),
         Some(Err(source)) => Err(RunError::StatusLost { program: path, source: Arc::new(source) }),
     }
+}
+
+/// Starts a command that outlives this process and has this descriptor, such as a listening socket, as standard input. It
+/// has no output and stays in this process group, so that it can start a session of its own.
+///
+/// # Errors
+/// The command could not be started.
+pub fn spawn_server(command: Permitted<Command>, stdin: OwnedFd) -> Result<(), RunError> {
+    let (command, program) = command.into_parts();
+    let command = command.stderr(Stderr::Null).process_group(ProcessGroup::Inherit);
+    // Not reaped, as in `spawn_detached`.
+    start_with_streams(&command, &program, stdin.into(), Stdio::null()).map(|_| ())
 }
 
 fn start_detached(command: Permitted<Command>) -> Result<Child, RunError> {

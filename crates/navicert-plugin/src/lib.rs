@@ -13,6 +13,8 @@
 //! many callers ──single_flight──▶ one run ──▶ expiring_cache (on success) | backoff (on failure)
 //! ```
 //!
+//! [`keeper`] does the same across processes: it keeps the output of a program in memory between runs.
+//!
 //! The core is blocking and needs no async runtime. [`start`] and [`SingleFlight`] run a command on its own thread and
 //! return a [`Waiter`], which is a runtime-independent future and also supports blocking.
 //!
@@ -25,6 +27,8 @@ mod completion;
 mod error;
 mod expiring_cache;
 pub mod foreground;
+#[cfg(unix)]
+pub mod keeper;
 mod policy;
 mod process;
 mod repeated_stderr;

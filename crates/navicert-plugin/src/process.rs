@@ -75,14 +75,24 @@ fn spawn(command: &Command, program: &Program) -> Result<Child, RunError> {
 
 /// Starts a program with this standard output.
 pub(crate) fn start(command: &Command, program: &Program, stdout: Stdio) -> Result<Child, RunError> {
-    #[expect(clippy::disallowed_methods, reason = "the only place that starts programs")]
-    let mut child = std::process::Command::new(program.path_to_run());
-    child.args(command.arguments()).env_clear().envs(command.environment()).stdout(stdout);
-    child.stdin(match &command.stdin {
+    let stdin = match &command.stdin {
         Stdin::Null => Stdio::null(),
         Stdin::Inherit => Stdio::inherit(),
         Stdin::Bytes(_) => Stdio::piped(),
-    });
+    };
+    start_with_streams(command, program, stdin, stdout)
+}
+
+/// Starts a program with this standard input and output.
+pub(crate) fn start_with_streams(
+    command: &Command,
+    program: &Program,
+    stdin: Stdio,
+    stdout: Stdio,
+) -> Result<Child, RunError> {
+    #[expect(clippy::disallowed_methods, reason = "the only place that starts programs")]
+    let mut child = std::process::Command::new(program.path_to_run());
+    child.args(command.arguments()).env_clear().envs(command.environment()).stdin(stdin).stdout(stdout);
     child.stderr(match &command.stderr {
         Stderr::Inherit => Stdio::inherit(),
         Stderr::Null => Stdio::null(),

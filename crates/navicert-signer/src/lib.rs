@@ -23,6 +23,7 @@
 //! is the only crate that loads a shared library.
 // C843
 
+pub mod certificate_request;
 mod der;
 pub mod error;
 pub mod identity;

@@ -6,7 +6,7 @@
 //! net       HttpServer, HttpClient, RawServer (any bytes), Watch, Tunnel, Gate; ConnectionFlood, Load, Victim
 //! devices   SoftHsm, SoftTpm
 //! k8s       ApiServer, a real control plane, Kubeconfig, FakeExecPlugin, vectors (recorded decisions)
-//! services  Issuer, LoginProvider, OpenID providers, FaultProxy, clouds, ImageRegistry
+//! services  Issuer, LoginProvider, OpenID providers, Browser, FaultProxy, clouds, ImageRegistry
 //! ```
 //!
 //! A new helper goes into the group of what it stands for. A group uses those above it, never one below; what every group

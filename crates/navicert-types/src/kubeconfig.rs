@@ -3,6 +3,7 @@
 // C101–C109
 
 mod debug;
+mod mask;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -56,6 +57,19 @@ pub fn decode_partially(bytes: &[u8]) -> Option<Kubeconfig> {
 /// ```
 pub fn unknown_fields(bytes: &[u8]) -> Diagnostics {
     read::unknown_fields(bytes)
+}
+
+/// The text with the same lines, in which every value that may be a secret reads `REDACTED`: those that
+/// [`Kubeconfig::redacted_tree`] masks, unknown fields of users, and what looks like a secret in a comment.
+/// Empty if the text is not YAML.
+///
+/// ```
+/// let text = "users:\n- name: ann\n  user: {token: canary} # token: canary\n";
+/// let masked = navicert_types::kubeconfig::masked_text(text);
+/// assert_eq!(masked, "users:\n- name: ann\n  user: {token: REDACTED} # token: REDACTED\n");
+/// ```
+pub fn masked_text(text: &str) -> String {
+    mask::masked_text(text)
 }
 
 /// A kubeconfig file.

@@ -5,6 +5,7 @@
 //! represent (`.nan`) are errors. [`parse`] builds the tree; [`crate::decode`] decodes it into types.
 
 mod builder;
+pub mod edit;
 mod json;
 mod scalar;
 mod source;
@@ -19,7 +20,7 @@ use zeroize::Zeroizing;
 
 use crate::diagnostic::Diagnostic;
 
-pub use source::source_text;
+pub use source::{encode_like, source_text};
 pub use write::{yaml_quoted, yaml_text};
 
 /// The language of a text, as its Kubernetes loader decides it.

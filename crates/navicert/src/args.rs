@@ -13,6 +13,7 @@ pub(crate) mod signer;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::builder::Styles;
 use clap::builder::styling::{AnsiColor, Effects};
@@ -411,6 +412,13 @@ pub(crate) struct ConnectionArgs {
     /// Do not request compressed responses
     #[arg(long)]
     pub(crate) disable_compression: bool,
+}
+
+/// Parses a duration such as `1m30s`, as Kubernetes does.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let read: navicert_types::time::Duration =
+        text.parse().map_err(|error: navicert_types::time::DurationError| error.to_string())?;
+    read.to_std().ok_or_else(|| "must not be negative".to_owned())
 }
 
 fn key_and_value(text: &str) -> Result<(String, String), String> {

@@ -62,7 +62,11 @@ pub(crate) const VARIABLES: &[Variable] = &[
     Variable { name: "XDG_CONFIG_HOME", meaning: "directory of `navicert/image`, instead of `~/.config`" },
     Variable {
         name: "XDG_RUNTIME_DIR",
-        meaning: "directory of the sockets (`navicert/image.sock`, `navicert/signer.sock`) and the files of gateways",
+        meaning: "directory of the sockets (`navicert/exec-plugin.sock`, `navicert/image.sock`, `navicert/signer.sock`) and the files of gateways; the desktop session's bus without `DBUS_SESSION_BUS_ADDRESS`",
+    },
+    Variable {
+        name: "DBUS_SESSION_BUS_ADDRESS",
+        meaning: "the desktop session's bus, for `login --token-cache-storage=keyring`",
     },
     Variable {
         name: "TMPDIR",

@@ -21,7 +21,7 @@ pub(crate) enum Exit {
     Denied,
     /// Internal error.
     Bug,
-    /// The exit code of the command started by `run`.
+    /// The exit code of the command started by `run`, or of the plugin of `exec-plugin keep`.
     Child(u8),
 }
 

@@ -129,6 +129,7 @@ const OUTPUTS: &[Output] = &[
     line(&["cel eval"], "cel-eval-jsonl", schema::<BatchResponse<cel::BatchEvalReport>>),
     result(&["doctor"], "doctor", schema::<client::DoctorSummary<'static>>),
     result(&["exec-plugin check"], "exec-plugin-check", schema::<client::ConformanceSummary>),
+    result(&["exec-plugin keep --clear"], "exec-plugin-keep", schema::<client::ClearedAnswersReport>),
     line(
         &["exec-plugin decode"],
         "exec-plugin-decode-jsonl",
@@ -139,6 +140,7 @@ const OUTPUTS: &[Output] = &[
         "exec-plugin-info-jsonl",
         schema::<BatchResponse<exec_batch::ExecInfoReport>>,
     ),
+    result(&["exec-plugin pin"], "exec-plugin-pin", schema::<client::PinReport>),
     Output {
         verbs: &["gateway"],
         form: Form::Started,
@@ -181,6 +183,8 @@ const OUTPUTS: &[Output] = &[
     result(&["logout"], "logout", schema::<login::LogoutReport>),
     result(&["signer check"], "signer-check", schema::<signer::CheckReport>),
     result(&["signer list"], "signer-list", schema::<signer::ListReport>),
+    result(&["signer request"], "signer-request", schema::<signer::RequestReport>),
+    result(&["signer setup"], "signer-setup", schema::<client::SignerSetupReport>),
     result(&["status"], "status", schema::<login::StatusReport>),
     line(&["tls-verify"], "tls-verify-jsonl", schema::<BatchResponse<TlsVerifyReport>>),
     result(&["version"], "version", schema::<VersionReport>),
@@ -249,7 +253,7 @@ fn every_verb_has_a_schema_or_prints_no_json() {
     assert!(found.len() > 30, "{found:?}");
     for (verb, has_batch) in &found {
         let has = |form: Form| {
-            let is_of_verb = |name: &&'static str| name.strip_suffix(" --check").unwrap_or(name) == verb;
+            let is_of_verb = |name: &&'static str| name.split(" --").next() == Some(verb.as_str());
             OUTPUTS.iter().any(|output| output.form == form && output.verbs.iter().any(is_of_verb))
         };
         assert_eq!(*has_batch, has(Form::Line), "{verb} --jsonl");

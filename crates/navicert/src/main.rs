@@ -42,6 +42,9 @@ fn main() -> ExitCode {
     if command::login::is_requested(&arguments) {
         return panic::catch_unwind(|| command::login::run(&arguments)).unwrap_or(Exit::Bug).into();
     }
+    if let Some(request) = command::exec_plugin::keep::EarlyRequest::read(&arguments) {
+        return panic::catch_unwind(|| request.run()).unwrap_or(Exit::Bug).into();
+    }
     let cli = match Cli::read(command::help::is_topic) {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
@@ -87,13 +90,23 @@ fn run(cli: Cli) -> Exit {
         // `Cli::read` has turned every other one into the help of its verb.
         Verb::Help { verb } => command::help::run(&verb, &mut output),
     };
-    let exit = match result {
-        Ok(exit) => exit,
+    match result {
+        Ok(exit) => {
+            output.finish(exit);
+            exit
+        }
+        Err(failure) => finish_failure(failure, &mut output),
+    }
+}
+
+/// Prints a failure and ends the output.
+fn finish_failure(failure: Failure, output: &mut Output) -> Exit {
+    let exit = match failure {
         // The reader closed the pipe, as in `navicert … | head`.
-        Err(Failure::OutputClosed) => Exit::Done,
-        Err(Failure::AlreadyReported(exit)) => exit,
-        Err(Failure::Config(errors)) => config_report::print_errors(&errors, &mut output),
-        Err(Failure::Message { exit, text }) => {
+        Failure::OutputClosed => Exit::Done,
+        Failure::AlreadyReported(exit) => exit,
+        Failure::Config(errors) => config_report::print_errors(&errors, output),
+        Failure::Message { exit, text } => {
             output.error(&text);
             exit
         }

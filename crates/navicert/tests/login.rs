@@ -9,6 +9,11 @@
     reason = "helpers of tests, which run the program itself"
 )]
 
+#[path = "login/sessions.rs"]
+mod sessions;
+#[path = "login/terminal.rs"]
+mod terminal;
+
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -73,7 +78,7 @@ impl Setup {
         let names = std::fs::read_dir(self.cache()).unwrap().map(|entry| entry.unwrap().path());
         let is_entry = |path: &PathBuf| {
             let name = path.file_name().unwrap().to_str().unwrap();
-            name.ends_with(".json") && !name.ends_with(".provider.json")
+            name.ends_with(".json") && !name.ends_with(".provider.json") && name != "servers.json"
         };
         let mut entries: Vec<PathBuf> = names.filter(is_entry).collect();
         assert_eq!(entries.len(), 1, "{entries:?}");
@@ -194,7 +199,7 @@ fn usage_errors_have_code_two() {
         &["login", "-o", "json"][..],
         &["-o", "json", "login", "--no-such"],
         &["status", "--no-such", "--output=json"],
-        &["logout", "-ojson", "--all"],
+        &["logout", "-ojson", "--no-such"],
     ] {
         let mut command = setup.program(program);
         command.args(arguments);
@@ -471,6 +476,7 @@ fn sessions_are_listed_ended_and_cleaned() {
     output(setup.login());
     let (code, stdout, _) = output(setup.command(&["logout"]));
     assert!(code == Some(0) && stdout.contains("revoked") && stdout.contains("/end?client_id="), "{stdout}");
+    assert!(!stdout.contains("id_token_hint"), "{stdout}");
     assert!(setup.provider.state().is_over);
     let (code, stdout, _) = output(setup.command(&["logout", "--local"]));
     assert!(code == Some(0) && stdout.starts_with("not logged in"), "{stdout}");

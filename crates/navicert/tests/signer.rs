@@ -8,6 +8,10 @@
 )]
 
 mod hsm_support;
+#[path = "signer/request.rs"]
+mod request;
+#[path = "signer/setup.rs"]
+mod setup;
 #[path = "signer/terminal.rs"]
 mod terminal;
 
@@ -116,6 +120,7 @@ fn page(name: &str) -> PathBuf {
 fn transcripts_equal_the_output_of_the_command_line() {
     let Some(setup) = Setup::new(KeyKind::EcP256) else { return };
     check_file(&page("keys.md"), setup.context(PIN));
+    check_file(&page("request.md"), setup.context(PIN));
     let Some(setup) = Setup::new(KeyKind::Rsa2048) else { return };
     check_file(&page("wrong-pin.md"), setup.context("000000"));
     device_tool_prints_the_text_of_the_symptom(&setup);

@@ -13,37 +13,29 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use base64::Engine as _;
-use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_TYPE};
-use http::{HeaderValue, Request, StatusCode};
-use http_body_util::{BodyExt, Limited};
+use http::HeaderMap;
 use navicert_go::base64::STANDARD;
-use navicert_go::percent;
-use navicert_go::url::Url;
+use navicert_types::Secret;
 use navicert_types::kubeconfig::AuthProviderConfig;
-use navicert_types::tree::{Node, Syntax, parse};
-use navicert_types::{Secret, error_chain};
 use thiserror::Error;
 use tokio::sync::Mutex;
-use zeroize::Zeroizing;
 
 use super::claims::Claims;
 use super::{
     BoxFuture, ClientIdentity, Credential, CredentialError, CredentialSource, Generation, Rejection,
-    RequestOrigin, StaticCredential, bearer,
+    RequestOrigin, bearer,
 };
 use crate::config::ClientProblem;
 use crate::context::ClientContext;
-use crate::json::member;
 use crate::kubeconfig::FileSystem;
-use crate::transport::{
-    Body, ProxyChoice, ProxyEnvironment, Transport, TransportSettings, Trust, has_certificate,
+use crate::oauth::{
+    ClientSecret, Form, JsonObject, OAuthConnection, OAuthFailure, OAuthHttp, SecretPlacement, SendError,
+    TokenAnswer, discovery_url, host_of,
 };
+use crate::transport::{ProxyChoice, ProxyEnvironment, Trust, has_certificate};
 
 /// A token is renewed this long before it expires.
 const EXPIRY_LEEWAY: Duration = Duration::from_secs(10);
-/// Limit for a response of the identity provider.
-const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
 
 /// Why there is no ID token. No text contains a token.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -73,8 +65,7 @@ pub(crate) struct Oidc {
     issuer: String,
     client_id: String,
     client_secret: Secret<String>,
-    trust: Trust,
-    proxies: ProxyEnvironment,
+    http: OAuthHttp,
     client_context: ClientContext,
     identity: Option<Arc<ClientIdentity>>,
     current: ArcSwapOption<Credential>,
@@ -131,12 +122,19 @@ impl Oidc {
         client_context: &ClientContext,
     ) -> Self {
         let lookup = |name: &str| client_context.environment.variable(name)?.to_str().map(ToOwned::to_owned);
+        let connection = OAuthConnection {
+            issuer: settings.issuer.clone(),
+            trust: settings.trust,
+            proxy: ProxyChoice::Environment(ProxyEnvironment::read(lookup)),
+            tls_server_name: String::new(),
+            identity: None,
+            headers: HeaderMap::new(),
+        };
         let oidc = Oidc {
             issuer: settings.issuer,
             client_id: settings.client_id,
             client_secret: settings.client_secret,
-            trust: settings.trust,
-            proxies: ProxyEnvironment::read(lookup),
+            http: OAuthHttp::new(connection, client_context.clone()),
             client_context: client_context.clone(),
             identity,
             current: ArcSwapOption::empty(),
@@ -169,17 +167,18 @@ impl Oidc {
         if refresh_token.is_empty() {
             return Err(OidcError::NoRefreshToken);
         }
-        let discovery = format!("{}/.well-known/openid-configuration", self.issuer.trim_end_matches('/'));
-        let (status, found) = self.send_request(&discovery, None, None).await?;
-        let endpoint = status.is_success().then(|| member(&found, "token_endpoint")?.as_str()).flatten();
+        // The content is sensitive, on loopback too.
+        if !self.issuer.starts_with("https://") {
+            return Err(OidcError::Unreachable("identity provider URL is not https".to_owned()));
+        }
+        let discovery = self.http.get(&discovery_url(&self.issuer)).await?;
+        let document = JsonObject::read(&discovery.body).filter(|_| (200..300).contains(&discovery.status));
+        let endpoint = document.and_then(|document| document.text("token_endpoint"));
         let endpoint = endpoint.ok_or(OidcError::Incomplete("a token_endpoint"))?;
-        let answer = self.redeem_refresh_token(endpoint, &refresh_token).await?;
-        let text = |name: &str| {
-            member(&answer, name).and_then(Node::as_str).map(|text| Secret::new(text.to_owned()))
-        };
-        let id_token = text("id_token").ok_or(OidcError::Incomplete("an id_token"))?;
+        let answer = self.redeem_refresh_token(&endpoint, &refresh_token).await?;
+        let id_token = answer.id_token.ok_or(OidcError::Incomplete("an id_token"))?;
         // A provider that returns no other refresh token lets the client keep the one it has.
-        if let Some(newer) = text("refresh_token") {
+        if let Some(newer) = answer.refresh_token {
             *refresh_token = newer;
         }
         let last = self.current.load().as_ref().map(|credential| credential.generation);
@@ -196,81 +195,30 @@ impl Oidc {
         &self,
         endpoint: &str,
         refresh_token: &Secret<String>,
-    ) -> Result<Node, OidcError> {
-        let form = |with_client: bool| {
-            let mut form = Zeroizing::new(String::from("grant_type=refresh_token"));
-            let mut add = |name: &str, value: &str| {
-                form.push('&');
-                form.push_str(name);
-                form.push('=');
-                form.push_str(&form_encoded(value));
-            };
-            add("refresh_token", refresh_token.expose());
-            if with_client {
-                add("client_id", &self.client_id);
-                if !self.client_secret.is_empty() {
-                    add("client_secret", self.client_secret.expose());
-                }
+    ) -> Result<TokenAnswer, OidcError> {
+        let secret = Some(&self.client_secret).filter(|secret| !secret.is_empty());
+        let client = ClientSecret { client_id: &self.client_id, secret };
+        let placements = [SecretPlacement::Header, SecretPlacement::Form];
+        let mut rejection = OidcError::Incomplete("an id_token");
+        for placement in placements.into_iter().skip(usize::from(secret.is_none())) {
+            let mut form = Form::new();
+            form.add("grant_type", "refresh_token");
+            form.add("refresh_token", refresh_token.expose());
+            let header = client.apply(placement, &mut form);
+            let answer = self.http.post(endpoint, &form, header).await?;
+            if (200..300).contains(&answer.status) {
+                return Ok(TokenAnswer::read(&answer, host_of(endpoint)).map_err(SendError::from)?);
             }
-            Bytes::copy_from_slice(form.as_bytes())
-        };
-        if !self.client_secret.is_empty() {
-            let pair = Zeroizing::new(format!(
-                "{}:{}",
-                form_encoded(&self.client_id),
-                form_encoded(self.client_secret.expose())
-            ));
-            let header = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(pair.as_bytes())));
-            let (status, answer) = self.send_request(endpoint, Some(form(false)), header.ok()).await?;
-            if status.is_success() {
-                return Ok(answer);
-            }
+            let code = OAuthFailure::read(&answer).map(|failure| failure.code);
+            rejection = OidcError::Rejected { status: answer.status, code };
         }
-        let (status, answer) = self.send_request(endpoint, Some(form(true)), None).await?;
-        if status.is_success() {
-            return Ok(answer);
-        }
-        let code = member(&answer, "error").and_then(Node::as_str);
-        let code = code.map(|code| navicert_types::redact::line(code).chars().take(64).collect());
-        Err(OidcError::Rejected { status: status.as_u16(), code })
+        Err(rejection)
     }
+}
 
-    /// Sends one request to the provider, over https only: the content is sensitive.
-    async fn send_request(
-        &self,
-        url: &str,
-        form: Option<Bytes>,
-        authorization: Option<HeaderValue>,
-    ) -> Result<(StatusCode, Node), OidcError> {
-        let unreachable = |reason: &dyn fmt::Display| OidcError::Unreachable(reason.to_string());
-        let address = Url::parse(url).map_err(|_| unreachable(&"invalid identity provider URL"))?;
-        if address.scheme != "https" {
-            return Err(unreachable(&"identity provider URL is not https"));
-        }
-        let path = if address.path.is_empty() { "/" } else { address.path };
-        let settings = TransportSettings {
-            trust: self.trust.clone(),
-            proxy: ProxyChoice::Environment(self.proxies.clone()),
-            ..TransportSettings::new(format!("https://{}", address.host))
-        };
-        let anonymous = Arc::new(StaticCredential::new(Credential::anonymous()));
-        let transport = Transport::new(settings, anonymous, self.client_context.clone())
-            .map_err(|error| unreachable(&error_chain(&error)))?;
-        let mut request = match form {
-            Some(form) => Request::post(path)
-                .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
-                .body(Body::from(form)),
-            None => Request::get(path).body(Body::empty()),
-        }
-        .map_err(|_| unreachable(&"invalid identity provider URL"))?;
-        if let Some(value) = authorization {
-            request.headers_mut().insert(AUTHORIZATION, value);
-        }
-        let response = transport.send(request).await.map_err(|error| unreachable(&error_chain(&error)))?;
-        let status = response.status();
-        let collected = Limited::new(response.into_body(), MAX_RESPONSE_BYTES).collect().await;
-        let body = Zeroizing::new(collected.map(|all| all.to_bytes().to_vec()).unwrap_or_default());
-        Ok((status, parse(&body, Syntax::Json).unwrap_or_default()))
+impl From<SendError> for OidcError {
+    fn from(failure: SendError) -> Self {
+        OidcError::Unreachable(failure.error.to_string())
     }
 }
 
@@ -307,9 +255,4 @@ impl fmt::Debug for Oidc {
             .field("client_id", &self.client_id)
             .finish_non_exhaustive()
     }
-}
-
-/// Percent-encodes a form value.
-fn form_encoded(text: &str) -> String {
-    percent::encode(text, percent::Plus::Literal, percent::is_unreserved)
 }

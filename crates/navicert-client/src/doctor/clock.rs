@@ -34,13 +34,18 @@ impl Skew {
         Skew { by: by.unsigned_abs(), ahead: by.is_positive() }
     }
 
+    pub(super) fn new(by: Duration, ahead: bool) -> Self {
+        Skew { by, ahead }
+    }
+
     pub(super) fn is_large(&self) -> bool {
         self.by > MAX_CLOCK_SKEW
     }
 }
 
-impl fmt::Display for Skew {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Skew {
+    /// Amount and direction.
+    pub(super) fn amount(&self) -> String {
         let seconds = self.by.as_secs();
         let (amount, unit) = match seconds {
             0..120 => (seconds, "seconds"),
@@ -48,8 +53,15 @@ impl fmt::Display for Skew {
             7_200..172_800 => ((seconds + 1_800) / 3_600, "hours"),
             _ => ((seconds + 43_200) / 86_400, "days"),
         };
-        let relation = if self.ahead { "ahead of" } else { "behind" };
-        write!(f, "{amount} {unit} {relation} the server's")
+        let relation = if self.ahead { "ahead" } else { "behind" };
+        format!("{amount} {unit} {relation}")
+    }
+}
+
+impl fmt::Display for Skew {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of = if self.ahead { " of" } else { "" };
+        write!(f, "{}{of} the server's", self.amount())
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! kubeconfig (file, context, cluster, user, authority) ──▶ connection (proxy, dns, tcp, tls, server) ──▶ plugin (plugin,
-//! policy, run, versions) ──▶ credential (expiry) ──▶ clock ──▶ request ──▶ DoctorReport::to_do
+//! policy, login, run, versions) ──▶ credential (expiry) ──▶ clock ──▶ request ──▶ DoctorReport::to_do
 //! ```
 //!
 //! Every step uses the client's own code. No text contains a secret.
@@ -16,6 +16,7 @@ mod duplicates;
 mod front_proxy;
 mod handshake;
 mod kubeconfig;
+mod login;
 mod plugin;
 mod proxy;
 mod rejection;
@@ -25,12 +26,15 @@ mod signer;
 mod switch;
 mod tls_probe;
 
+use std::sync::Arc;
+
 use http::HeaderName;
 
 use crate::config::{Config, ConfigOptions};
 use crate::context::ClientContext;
 use crate::exec;
 
+pub use login::{FoundSession, InspectLogin, LoginFacts, LoginSessionFacts};
 use report::ReportBuilder;
 pub use report::{Conclusion, DoctorEvent, DoctorReport, DoctorStep, StepResult, StepStatus};
 
@@ -41,6 +45,31 @@ struct DoctorInputs {
     client_context: ClientContext,
     /// The header in which the credential's owner, a front proxy, names users.
     front_proxy: Option<HeaderName>,
+    /// Who knows the sessions of login plugins.
+    login: Option<Arc<dyn InspectLogin>>,
+}
+
+/// What a diagnosis takes besides the configuration.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub struct DoctorSettings {
+    front_proxy: Option<HeaderName>,
+    login: Option<Arc<dyn InspectLogin>>,
+}
+
+impl DoctorSettings {
+    /// The context is that of a front proxy, whose client certificate names users in this header. The last step checks whether
+    /// the server accepts the header from the certificate, and only for that purpose.
+    pub fn front_proxy(mut self, user_header: HeaderName) -> Self {
+        self.front_proxy = Some(user_header);
+        self
+    }
+
+    /// The sessions of exec plugins that log in are examined by this.
+    pub fn login(mut self, inspector: Arc<dyn InspectLogin>) -> Self {
+        self.login = Some(inspector);
+        self
+    }
 }
 
 /// Diagnoses a context. Calls `on_event` with each result in the order of [`DoctorStep`]. Requires a tokio runtime.
@@ -50,29 +79,21 @@ pub async fn diagnose(
     options: &ConfigOptions,
     on_event: &mut (dyn FnMut(DoctorEvent<'_>) + Send),
 ) -> DoctorReport {
-    run(options, None, on_event).await
+    diagnose_with(options, DoctorSettings::default(), on_event).await
 }
 
-/// The same for the context of a front proxy, whose client certificate names users in this header. The last step checks
-/// whether the server accepts the header from the certificate, and only for that purpose.
-pub async fn diagnose_front_proxy(
+/// The same with settings.
+pub async fn diagnose_with(
     options: &ConfigOptions,
-    user_header: HeaderName,
-    on_event: &mut (dyn FnMut(DoctorEvent<'_>) + Send),
-) -> DoctorReport {
-    run(options, Some(user_header), on_event).await
-}
-
-async fn run(
-    options: &ConfigOptions,
-    front_proxy: Option<HeaderName>,
+    settings: DoctorSettings,
     on_event: &mut (dyn FnMut(DoctorEvent<'_>) + Send),
 ) -> DoctorReport {
     let mut report = ReportBuilder::new(on_event);
     let Some(config) = kubeconfig::read(options, &mut report) else { return report.finish() };
     let client_context = config.client_context();
     let exec = exec::ExecSettings::default();
-    let inputs = &DoctorInputs { config, exec, client_context, front_proxy };
+    let DoctorSettings { front_proxy, login } = settings;
+    let inputs = &DoctorInputs { config, exec, client_context, front_proxy, login };
     let effective = &inputs.config.effective;
     let reached = connection::reach(inputs, effective, &mut report).await;
     let obtained = plugin::obtain_credential(inputs, effective, reached.is_some(), &mut report).await;

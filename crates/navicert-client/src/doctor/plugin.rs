@@ -12,6 +12,7 @@ use navicert_types::tree::{Node, Syntax, parse};
 
 use super::DoctorInputs;
 use super::kubeconfig::quoted;
+use super::login::{self, LoginFacts};
 use super::report::{DoctorStep, ReportBuilder};
 use super::signer;
 use crate::credential::{Credential, CredentialSource};
@@ -48,6 +49,7 @@ pub(super) async fn obtain_credential(
     let authenticator = Authenticator::new(plugin, inputs.exec.clone(), inputs.client_context.clone());
     let may_run = check_installed(inputs, authenticator.plugin(), report)
         & check_policy(inputs, &authenticator, report);
+    let login = login::check_plugin(inputs, report).await;
     if !may_run || !reached {
         let text = if may_run { report.skip_reason() } else { "not run".to_owned() };
         report.skip(DoctorStep::Run, text);
@@ -65,7 +67,10 @@ pub(super) async fn obtain_credential(
             version_mismatch(error)
         }
         Err(error) => {
-            report.fail(DoctorStep::Run, error_chain(error), run_to_do(error, authenticator.plugin()));
+            let command = login.as_ref().and_then(LoginFacts::needed_command);
+            let log_in = command.map(|command| format!("log in: {command}"));
+            let to_do = log_in.unwrap_or_else(|| run_to_do(error, authenticator.plugin()));
+            report.fail(DoctorStep::Run, error_chain(error), to_do);
             None
         }
     };

@@ -37,6 +37,8 @@ pub enum DoctorStep {
     Plugin,
     /// The plugin policy permits it.
     Policy,
+    /// A user who logs in has a session.
+    Login,
     /// The plugin runs and returns a credential.
     Run,
     /// The kubeconfig, the plugin and kubectl support the same version.
@@ -51,7 +53,7 @@ pub enum DoctorStep {
 
 impl DoctorStep {
     /// All steps in order.
-    pub const ALL: [DoctorStep; 17] = [
+    pub const ALL: [DoctorStep; 18] = [
         DoctorStep::File,
         DoctorStep::Context,
         DoctorStep::Cluster,
@@ -64,6 +66,7 @@ impl DoctorStep {
         DoctorStep::Server,
         DoctorStep::Plugin,
         DoctorStep::Policy,
+        DoctorStep::Login,
         DoctorStep::Run,
         DoctorStep::Versions,
         DoctorStep::Expiry,
@@ -86,6 +89,7 @@ impl DoctorStep {
             DoctorStep::Server => "server",
             DoctorStep::Plugin => "plugin",
             DoctorStep::Policy => "policy",
+            DoctorStep::Login => "login",
             DoctorStep::Run => "run",
             DoctorStep::Versions => "versions",
             DoctorStep::Expiry => "expiry",
@@ -194,7 +198,7 @@ impl DoctorReport {
     pub fn to_do(&self) -> Option<&str> {
         let is_warning = |result: &&StepResult| result.status == StepStatus::Warn && result.to_do.is_some();
         let is_cause = |result: &&StepResult| {
-            let steps = [DoctorStep::Cluster, DoctorStep::User, DoctorStep::Clock];
+            let steps = [DoctorStep::Cluster, DoctorStep::User, DoctorStep::Login, DoctorStep::Clock];
             is_warning(result) && steps.contains(&result.step)
         };
         let result = match self.failure() {

@@ -10,6 +10,7 @@ use navicert_types::external_signer::PROVIDER;
 use super::DoctorInputs;
 use super::connection::printable;
 use super::kubeconfig::quoted;
+use super::login;
 use super::plugin::{ObtainedCredential, kuberc_to_do};
 use super::report::{DoctorStep, ReportBuilder};
 use crate::credential::{CredentialError, CredentialSource, RequestOrigin, SignerError};
@@ -26,6 +27,7 @@ pub(super) async fn obtain(
     let provider = effective.user.auth_provider.as_ref().filter(|_| effective.is_https());
     let signer = provider.filter(|provider| provider.name == PROVIDER);
     let Some(signer) = signer else {
+        login::check_auth_provider(inputs, effective, report);
         report.skip_before(DoctorStep::Run, "no exec plugin is used");
         if provider.is_some() && !reached {
             report.skip_before(DoctorStep::Expiry, "not run: the server is unreachable");
@@ -61,6 +63,7 @@ fn report_outcome(
     match outcome {
         Ok(credential) if has_program => {
             report.pass(DoctorStep::Policy, "permitted by the kuberc");
+            report.skip(DoctorStep::Login, "not a login plugin");
             report.pass(DoctorStep::Run, "returned a certificate");
             report.skip(DoctorStep::Versions, "not an exec plugin");
             Some(ObtainedCredential { source, credential, from_plugin: false })
@@ -73,6 +76,7 @@ fn report_outcome(
             let (step, text, to_do) = explain(effective, &error);
             if has_program && step == DoctorStep::Run {
                 report.pass(DoctorStep::Policy, "permitted by the kuberc");
+                report.skip(DoctorStep::Login, "not a login plugin");
             }
             report.fail(step, text, to_do);
             report.skip_before(DoctorStep::Expiry, "not run");

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Plugins run on their own threads, at most one run per plugin at a time; no async runtime is needed. Plugin authors use
-//! [`author`], and [`conformance`] checks a plugin against the protocol's rules.
+//! [`author`], and [`conformance`] checks a plugin against the protocol's rules. [`keep`] runs a plugin for other clients.
 // §2–§5
 
 mod authenticator;
@@ -18,6 +18,8 @@ pub mod conformance;
 mod error;
 mod install_help;
 pub mod interactive;
+#[cfg(unix)]
+pub mod keep;
 mod plugin;
 mod registry;
 mod request;

@@ -274,14 +274,7 @@ impl SharedCredential {
             let until = now.saturating_add(self.past_expiry).unwrap_or(Timestamp::MAX);
             return (Some(until), Some(until));
         }
-        let lifetime = Duration::try_from(end.duration_since(now)).unwrap_or_default();
-        let leeway = self.leeway.min(lifetime / 10);
-        if leeway.is_zero() {
-            return (Some(end), Some(end));
-        }
-        // `fresh_until` is inclusive: one nanosecond before the refresh is due.
-        let fresh = end.saturating_sub(leeway.saturating_add(Duration::from_nanos(1)));
-        (Some(fresh.unwrap_or(Timestamp::MIN)), Some(end))
+        (Some(fresh_until(end, now, self.leeway)), Some(end))
     }
 
     /// Handles a failed attempt. A stale credential that has not expired is still returned.
@@ -361,6 +354,18 @@ impl SharedCredential {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Until when, inclusive, a credential needs no refresh: the leeway, at most a tenth of its lifetime, before its end.
+// C411
+pub(super) fn fresh_until(end: Timestamp, now: Timestamp, leeway: Duration) -> Timestamp {
+    let lifetime = Duration::try_from(end.duration_since(now)).unwrap_or_default();
+    let leeway = leeway.min(lifetime / 10);
+    if leeway.is_zero() {
+        return end;
+    }
+    // One nanosecond before the refresh is due.
+    end.saturating_sub(leeway.saturating_add(Duration::from_nanos(1))).unwrap_or(Timestamp::MIN)
 }
 
 /// A credential accepted for at least this long counts as having worked; a shorter lifetime is indistinguishable from a

@@ -23,6 +23,7 @@ use navicert_types::Diagnostics;
 use thiserror::Error;
 
 use crate::kubeconfig::FileSystem;
+pub(crate) use preference::{policy as policy_of, preference_range};
 
 /// The location of the kuberc.
 #[derive(Clone, Debug, PartialEq, Eq)]

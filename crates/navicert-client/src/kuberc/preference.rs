@@ -1,6 +1,8 @@
 //! Strict decoding of the kuberc: documents, versions, and the two policy fields.
 // C702–C705, C720, C740
 
+use std::ops::Range;
+
 use navicert_plugin::{AllowlistEntry, Policy, PolicyError, Sha256Digest};
 use navicert_types::decode::{Decode, DecodeMode, Decoder};
 use navicert_types::diagnostic::{Diagnostic, DiagnosticKind};
@@ -23,7 +25,7 @@ static PREFERENCE: Versions<Preference> = Versions {
 
 /// The policy of a file: the first document that is a supported preference. An invalid one is an error, not skipped.
 // C703
-pub(super) fn policy(text: &[u8]) -> Result<Policy, Diagnostics> {
+pub(crate) fn policy(text: &[u8]) -> Result<Policy, Diagnostics> {
     let mut unknown: Option<Diagnostics> = None;
     for document in documents(text) {
         let node = parse(&document, Syntax::JsonOrYaml)?;
@@ -39,19 +41,39 @@ pub(super) fn policy(text: &[u8]) -> Result<Policy, Diagnostics> {
     unknown.map_or(Ok(Policy::AllowAll), Err)
 }
 
-/// Splits a text into documents, each padded with empty lines so that its line numbers are those of the file.
+/// Where the document is that [`policy`] uses; `None` if the file has no document.
+pub(crate) fn preference_range(text: &str) -> Option<Range<usize>> {
+    document_ranges(text.as_bytes()).into_iter().find(|range| {
+        let document = text.get(range.clone()).unwrap_or_default();
+        let node = parse(document.as_bytes(), Syntax::JsonOrYaml).ok();
+        node.is_some_and(|node| PREFERENCE.find_kind(&node).is_ok())
+    })
+}
+
+/// The documents of a text, each padded with empty lines so that its line numbers are those of the file.
 fn documents(text: &[u8]) -> Vec<Vec<u8>> {
-    let mut documents = vec![Vec::new()];
-    for (index, line) in text.split_inclusive(|byte| *byte == b'\n').enumerate() {
+    let padded = |range: Range<usize>| {
+        let before = text.get(..range.start).unwrap_or_default();
+        let lines = before.iter().filter(|byte| **byte == b'\n').count();
+        [vec![b'\n'; lines].as_slice(), text.get(range).unwrap_or_default()].concat()
+    };
+    document_ranges(text).into_iter().map(padded).collect()
+}
+
+/// What is between the lines `---`.
+fn document_ranges(text: &[u8]) -> Vec<Range<usize>> {
+    let (mut ranges, mut start, mut at) = (Vec::new(), 0, 0);
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
         let is_separator =
             line.starts_with(b"---") && line.get(3..).is_none_or(|rest| rest.trim_ascii().is_empty());
         if is_separator {
-            documents.push(vec![b'\n'; index.saturating_add(1)]);
-        } else if let Some(last) = documents.last_mut() {
-            last.extend_from_slice(line);
+            ranges.push(start..at);
+            start = at + line.len();
         }
+        at += line.len();
     }
-    documents
+    ranges.push(start..text.len());
+    ranges
 }
 
 /// The policy fields of a preference with their positions.

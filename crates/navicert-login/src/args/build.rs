@@ -14,6 +14,7 @@ use crate::error::LoginError;
 use crate::request::{
     BrowserSettings, ClientAuthentication, ExchangeSettings, Form, GrantType, LoginParameters, LoginRequest,
     ParMode, PkceMethod, PromptWhen, ProviderConnection, SecretSource, Storage, TokenKind, TokenSource,
+    TrustServer,
 };
 
 /// Headers that requests set themselves.
@@ -134,6 +135,8 @@ pub fn login_request(
     request.min_validity = flags.duration("min-validity")?.unwrap_or(request.min_validity);
     request.session_max = flags.duration("session-max")?;
     request.exchange = flags.exchange()?;
+    request.trust_server =
+        flags.one_of("trust-server", &[("ask", TrustServer::Ask), ("any", TrustServer::Any)])?;
     request.with_certificate = flags.pair("with-client-certificate", "with-client-key")?;
     request.verbosity =
         flags.flags.integer("v").map_or(0, |level| u8::try_from(level.clamp(0, 9)).unwrap_or(9));
@@ -161,10 +164,8 @@ fn check_together(request: &LoginRequest) -> Result<(), LoginError> {
     {
         return usage("--insecure-skip-tls-verify contradicts --certificate-authority");
     }
-    if request.storage == Storage::Keyring {
-        return Err(LoginError::Keyring(
-            "the keyring is not supported in this version; use --token-cache-storage=disk".to_owned(),
-        ));
+    if request.exchange.audience.is_some() && matches!(grant, GrantType::TokenExchange | GrantType::Ambient) {
+        return usage("--exchange-audience belongs to a login; give a token exchange its --audience");
     }
     Ok(())
 }
@@ -386,6 +387,7 @@ impl Flags<'_> {
             subject_type: self.flags.filled("subject-token-type"),
             actor,
             requested_type: self.flags.filled("requested-token-type"),
+            audience: self.flags.filled("exchange-audience"),
         })
     }
 }

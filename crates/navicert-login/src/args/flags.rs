@@ -15,6 +15,8 @@ pub enum FlagKind {
     Array,
     /// A list of `key=value`.
     Map,
+    /// `--x` or `--x=v`: never takes the next word.
+    OptionalText,
 }
 
 /// Who knows the flag.
@@ -89,7 +91,12 @@ pub const FLAGS: &[Flag] = {
         flag("oidc-request-header", Map, "NAME=VALUE", "Header of every request to the provider"),
         flag("force-refresh", Bool, "", "Renew the token although it is fresh"),
         flag("token-cache-dir", Text, "DIR", "Cache folder"),
-        flag("token-cache-storage", Text, "STORAGE", "Where tokens are kept: disk or none [default: disk]"),
+        flag(
+            "token-cache-storage",
+            Text,
+            "STORAGE",
+            "Where tokens are kept: disk, keyring or none [default: disk]",
+        ),
         flag("certificate-authority", Array, "FILE", "Trusted root certificates, instead of the system's"),
         flag(
             "certificate-authority-data",
@@ -154,6 +161,12 @@ pub const FLAGS: &[Flag] = {
         own("no-refresh-token", Bool, "", "Request no refresh token, and keep none"),
         own("min-validity", Text, "DURATION", "Renew a token with less remaining validity [default: 60s]"),
         own("session-max", Text, "DURATION", "Longest time between two logins [default: none]"),
+        own(
+            "exchange-audience",
+            Text,
+            "AUDIENCE",
+            "After the login, exchange the access token for one of this audience",
+        ),
         own("subject-token", Text, "SOURCE", "Subject token: file:PATH, env:NAME or github-actions"),
         own(
             "subject-token-type",
@@ -164,6 +177,12 @@ pub const FLAGS: &[Flag] = {
         own("actor-token", Text, "SOURCE", "Actor token: file:PATH or env:NAME"),
         own("actor-token-type", Text, "URI", "Type of the actor token"),
         own("requested-token-type", Text, "URI", "Type of the token to request"),
+        own(
+            "trust-server",
+            Text,
+            "WHEN",
+            "Ask before an API server gets a token for the first time: ask or any [default: ask if the client names the server]",
+        ),
         own("with-client-certificate", Text, "FILE", "Client certificate to hand over beside the token"),
         own("with-client-key", Text, "FILE", "Key of that certificate"),
         short('o', own("output", Text, "FORMAT", "Output format: text or json")),
@@ -172,6 +191,8 @@ pub const FLAGS: &[Flag] = {
         ignored("tls-renegotiation-freely", Bool),
         ignored("add_dir_header", Bool),
         ignored("alsologtostderr", Bool),
+        ignored("alsologtostderrthreshold", Text),
+        ignored("legacy_stderr_threshold_behavior", Bool),
         ignored("log_backtrace_at", Text),
         ignored("log_dir", Text),
         ignored("log_file", Text),
@@ -185,24 +206,44 @@ pub const FLAGS: &[Flag] = {
     ]
 };
 
+/// Flags of `navicert status` besides the cache folder.
+pub const STATUS_FLAGS: &[Flag] = {
+    use FlagKind::Text;
+    &[
+        own("context", Text, "CONTEXT", "Use the session of this kubeconfig context"),
+        own("kubeconfig", Text, "FILE", "Kubeconfig with that context [default: KUBECONFIG, ~/.kube/config]"),
+    ]
+};
+
+/// Flags of `navicert logout` besides those of `navicert login`, which select a session.
+pub const LOGOUT_FLAGS: &[Flag] = {
+    use FlagKind::{Bool, Text};
+    &[
+        own("context", Text, "CONTEXT", "End the session of this kubeconfig context"),
+        own("kubeconfig", Text, "FILE", "Kubeconfig with that context [default: KUBECONFIG, ~/.kube/config]"),
+        own("all", Bool, "", "End every session of the cache folder"),
+        own("local", Bool, "", "Remove the session here and do not revoke it at the provider"),
+        own("browser", Bool, "", "End the browser's own session at the provider too"),
+        own(
+            "post-logout-redirect-url",
+            Text,
+            "URL",
+            "Where the provider sends the browser afterwards; the client must have registered it",
+        ),
+    ]
+};
+
 /// Flags that the specification has or kubelogin has for its other modes, and that do not exist here: the name, and what to do
 /// instead.
 const UNSUPPORTED: &[(&str, &str)] = &[
-    ("exchange-audience", "use --grant-type=token-exchange"),
-    ("trust-server", "check the server in the kubeconfig yourself"),
     ("force-keyring", "tokens are kept in files that only you can read"),
     ("no-keyring", "use --token-cache-storage=disk, the default"),
-    ("write", "copy what `navicert login setup` prints"),
-    ("authn-api-version", "change the version in what `navicert login setup` prints"),
-    ("exec-api-version", "change the version in what `navicert login setup` prints"),
-    ("from-auth-provider", "give --oidc-issuer-url and --oidc-client-id"),
-    ("from-kubelogin", "give the same flags to `navicert login get-token`"),
     ("kubeconfig", "give --oidc-issuer-url and --oidc-client-id"),
     ("context", "give --oidc-issuer-url and --oidc-client-id"),
     ("user", "give --oidc-issuer-url and --oidc-client-id"),
-    ("all", "log out of one session at a time, or use `navicert login clean`"),
-    ("browser", "open the address that `navicert logout` prints"),
-    ("post-logout-redirect-url", "open the address that `navicert logout` prints"),
+    ("all", "it is a flag of `navicert logout`"),
+    ("browser", "it is a flag of `navicert logout`"),
+    ("post-logout-redirect-url", "it is a flag of `navicert logout`"),
 ];
 
 /// What to do instead of a flag that other programs or later versions have.
@@ -210,9 +251,9 @@ pub fn instead_of(name: &str) -> Option<&'static str> {
     UNSUPPORTED.iter().find(|(known, _)| *known == name).map(|(_, instead)| *instead)
 }
 
-/// The flag with this name. Like kubelogin, `-` and `_` are different characters.
-pub fn find(name: &str) -> Option<&'static Flag> {
-    FLAGS.iter().find(|flag| flag.name == name)
+/// The flag of `navicert login`, or of the verb with these further flags. Like kubelogin, `-` and `_` are different characters.
+pub fn find(name: &str, further: &'static [Flag]) -> Option<&'static Flag> {
+    FLAGS.iter().chain(further).find(|flag| flag.name == name)
 }
 
 /// The flag with this letter.

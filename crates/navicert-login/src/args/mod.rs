@@ -4,15 +4,17 @@
 //! words ──flags──▶ values by flag ──build──▶ LoginRequest
 //! ```
 //!
-//! The table in [`flags`] is the only list of flags: parsing, help and manual pages are made from it.
+//! The tables [`FLAGS`] and [`SETUP_FLAGS`] are the only lists of flags: parsing, help and manual pages are made from them.
 
 mod build;
 pub mod flags;
 mod parse;
+mod setup_flags;
 
 pub use build::{ExtensionDefaults, login_request};
-pub use flags::{FLAGS, Flag, FlagKind};
-pub use parse::{ParsedFlags, parse};
+pub use flags::{FLAGS, Flag, FlagKind, LOGOUT_FLAGS, STATUS_FLAGS};
+pub use parse::{ParsedFlags, parse, parse_with};
+pub use setup_flags::SETUP_FLAGS;
 
 use std::ffi::OsStr;
 use std::path::Path;

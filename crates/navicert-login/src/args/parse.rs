@@ -1,6 +1,7 @@
 //! Words to values, by pflag's rules: `--x v`, `--x=v`, `-xv`, `-x v`; booleans never take the next word.
 
 use crate::args::flags::{self, Flag, FlagKind, Origin};
+use crate::args::setup_flags::SETUP_FLAGS;
 use crate::error::LoginError;
 
 /// The values of the flags that were given.
@@ -9,11 +10,19 @@ pub struct ParsedFlags {
     values: Vec<(&'static Flag, String)>,
 }
 
-/// Parses the words after the verb.
+/// Parses the words after `login`.
 ///
 /// # Errors
 /// An unknown flag, a missing or invalid value, or a word that is not a flag.
 pub fn parse<S: AsRef<str>>(words: &[S]) -> Result<ParsedFlags, LoginError> {
+    parse_with(words, &[])
+}
+
+/// Parses the words after a verb that has further flags.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_with<S: AsRef<str>>(words: &[S], further: &'static [Flag]) -> Result<ParsedFlags, LoginError> {
     let mut parsed = ParsedFlags::default();
     let mut words = words.iter().map(AsRef::as_ref);
     while let Some(word) = words.next() {
@@ -23,7 +32,7 @@ pub fn parse<S: AsRef<str>>(words: &[S]) -> Result<ParsedFlags, LoginError> {
         let (flag, attached) = if let Some(long) = word.strip_prefix("--") {
             let (name, value) =
                 long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
-            let flag = flags::find(name).ok_or_else(|| unknown(name))?;
+            let flag = flags::find(name, further).ok_or_else(|| unknown(name))?;
             (flag, value)
         } else if let Some(rest) = word.strip_prefix('-').filter(|rest| !rest.is_empty()) {
             let letter = rest.chars().next().unwrap_or_default();
@@ -36,6 +45,7 @@ pub fn parse<S: AsRef<str>>(words: &[S]) -> Result<ParsedFlags, LoginError> {
         };
         let value = match (flag.kind, attached) {
             (FlagKind::Bool, None) => "true".to_owned(),
+            (FlagKind::OptionalText, None) => String::new(),
             (_, Some(value)) => value.to_owned(),
             (_, None) => {
                 let missing = || usage(format!("missing value of --{}", flag.name));
@@ -57,7 +67,7 @@ fn check(flag: &Flag, value: &str) -> Result<(), LoginError> {
             csv_fields(value).is_some_and(|fields| fields.iter().all(|field| field.contains('=')))
         }
         FlagKind::List => csv_fields(value).is_some(),
-        FlagKind::Text | FlagKind::Array => true,
+        FlagKind::Text | FlagKind::OptionalText | FlagKind::Array => true,
     };
     let wanted = match flag.kind {
         FlagKind::Bool => "true or false",
@@ -91,6 +101,13 @@ impl ParsedFlags {
     /// The flags that were given and have no effect.
     pub fn without_effect(&self) -> impl Iterator<Item = &'static str> {
         self.values.iter().filter(|(flag, _)| flag.origin == Origin::Ignored).map(|(flag, _)| flag.name)
+    }
+
+    /// The flags as words again, without these and without those that have no effect.
+    pub(crate) fn words_except(&self, names: &[&str]) -> Vec<String> {
+        let is_kept = |flag: &Flag| flag.origin != Origin::Ignored && !names.contains(&flag.name);
+        let kept = self.values.iter().filter(|(flag, _)| is_kept(flag));
+        kept.map(|(flag, value)| format!("--{}={value}", flag.name)).collect()
     }
 
     /// The last value of a flag.
@@ -138,6 +155,9 @@ impl ParsedFlags {
 fn unknown(name: &str) -> LoginError {
     match flags::instead_of(name) {
         Some(instead) => usage(format!("--{name} is not supported in this version: {instead}")),
+        None if SETUP_FLAGS.iter().any(|flag| flag.name == name) => {
+            usage(format!("--{name} is a flag of `navicert login setup`"))
+        }
         None => usage(format!("unknown flag: --{name}; see navicert login --help")),
     }
 }

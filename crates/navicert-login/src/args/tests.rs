@@ -5,7 +5,7 @@ use navicert_types::tree::{Syntax, parse as parse_tree};
 
 use super::*;
 use crate::error::LoginError;
-use crate::request::{GrantType, LoginRequest, PkceMethod, SecretSource, TokenKind, TokenSource};
+use crate::request::{GrantType, LoginRequest, PkceMethod, SecretSource, Storage, TokenKind, TokenSource};
 
 const REQUIRED: [&str; 2] = ["--oidc-issuer-url=https://id.example", "--oidc-client-id=c"];
 
@@ -107,7 +107,29 @@ fn values_follow_pflag() {
     assert!(usage_error(&["--", "x"]).contains("unexpected argument"));
 }
 
-// L112: the table of the specification; the help of kubelogin itself is compared where it is built.
+// L112: `crates/navicert/tests/interop_login.rs` compares the list with kubelogin's own help.
+#[test]
+fn every_flag_of_kubelogin_is_known_with_its_type() {
+    let lines = include_str!("kubelogin-flags.txt").lines().filter(|line| !line.starts_with('#'));
+    let mut count = 0;
+    for line in lines {
+        let (name, kind) = line.split_once(' ').unwrap();
+        let expected = match kind {
+            "bool" => FlagKind::Bool,
+            "int" | "uint" | "Level" => FlagKind::Integer,
+            "strings" => FlagKind::List,
+            "stringArray" => FlagKind::Array,
+            "stringToString" => FlagKind::Map,
+            _ => FlagKind::Text,
+        };
+        let flag = FLAGS.iter().find(|flag| flag.name == name).unwrap_or_else(|| panic!("unknown: --{name}"));
+        assert_eq!((flag.kind, flag.origin == flags::Origin::Navicert), (expected, false), "--{name}");
+        count += 1;
+    }
+    assert_eq!(count, 42);
+}
+
+// L112
 #[test]
 fn every_flag_is_accepted_with_a_value_of_its_type() {
     for flag in FLAGS {
@@ -115,7 +137,7 @@ fn every_flag_is_accepted_with_a_value_of_its_type() {
             FlagKind::Bool => "true",
             FlagKind::Integer => "1",
             FlagKind::Map => "a=b",
-            FlagKind::Text | FlagKind::List | FlagKind::Array => "a",
+            FlagKind::Text | FlagKind::OptionalText | FlagKind::List | FlagKind::Array => "a",
         };
         assert!(parse(&[format!("--{}={value}", flag.name)]).is_ok(), "{}", flag.name);
         assert_eq!(FLAGS.iter().filter(|other| other.name == flag.name).count(), 1, "{}", flag.name);
@@ -199,14 +221,12 @@ fn values_become_types() {
 #[test]
 fn flag_that_is_not_built_is_refused_with_what_to_do_instead() {
     for (word, part) in [
-        ("--exchange-audience=a", "use --grant-type=token-exchange"),
-        ("--trust-server=any", "is not supported in this version"),
         ("--force-keyring", "files that only you can read"),
-        ("--write", "copy what `navicert login setup` prints"),
+        ("--write", "--write is a flag of `navicert login setup`"),
         ("--kubeconfig=x", "give --oidc-issuer-url"),
-        ("--from-kubelogin", "navicert login get-token"),
-        ("--all", "one session at a time"),
-        ("--browser", "open the address"),
+        ("--from-kubelogin", "is a flag of `navicert login setup`"),
+        ("--all", "navicert logout"),
+        ("--browser", "navicert logout"),
     ] {
         assert!(usage_error(&[word]).contains(part), "{word}: {}", usage_error(&[word]));
     }
@@ -214,11 +234,25 @@ fn flag_that_is_not_built_is_refused_with_what_to_do_instead() {
     assert!(FLAGS.iter().map(name).all(|name| flags::instead_of(name).is_none()));
 }
 
-// L423
+// L1112, L1113
 #[test]
-fn keyring_never_falls_back_to_plain_files() {
-    let error = request(&["--token-cache-storage=keyring"]).unwrap_err();
-    assert_eq!(error.code().as_str(), "keyring");
+fn setup_has_flags_of_its_own() {
+    let words =
+        ["--write", "--from-kubelogin", "--user", "ann", "--from-auth-provider=bob", "--oidc-client-id=c"];
+    let flags = parse_with(&words, SETUP_FLAGS).unwrap();
+    assert!(flags.is_set("write") && !flags.is_set("force"));
+    assert_eq!((flags.text("from-kubelogin"), flags.text("from-auth-provider")), (Some(""), Some("bob")));
+    assert_eq!((flags.text("user"), flags.text("oidc-client-id")), (Some("ann"), Some("c")));
+    for flag in SETUP_FLAGS {
+        assert!(flags::find(flag.name, &[]).is_none(), "{} is in both tables", flag.name);
+    }
+}
+
+// L420
+#[test]
+fn storage_is_disk_unless_another_one_is_named() {
+    assert_eq!(request(&[]).unwrap().storage, Storage::Disk);
+    assert_eq!(request(&["--token-cache-storage=keyring"]).unwrap().storage, Storage::Keyring);
 }
 
 // L206

@@ -10,11 +10,23 @@ use navicert_plugin::resolve::resolve;
 use navicert_plugin::{Command, Environment, Exit, PermitError, Policy, RunError, foreground};
 use thiserror::Error;
 
+use crate::context::LoginContext;
+use crate::error::LoginError;
+use crate::request::LoginRequest;
 use choose::Candidate;
 
 pub use choose::{BrowserContext, Platform};
 pub use openable_url::{OpenableUrl, UnsafeUrl};
 pub use words::BrowserCommandError;
+
+/// The browser that a request's person has, if there is one.
+pub(crate) fn find(request: &LoginRequest, context: &LoginContext) -> Result<Option<Browser>, LoginError> {
+    let environment = context.environment.clone();
+    let platform = Platform::detect(&environment);
+    let command = request.browser.command.clone();
+    Browser::detect(&BrowserContext { command, environment, platform })
+        .map_err(|error| LoginError::Usage(format!("invalid --browser-command: {error}")))
+}
 
 /// An opener that fails within this time has not opened a browser.
 pub const OPENER_GRACE: Duration = Duration::from_secs(3);

@@ -27,9 +27,12 @@ pub struct Entry {
     /// The ID token.
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "expose_for_storage")]
     pub id_token: Option<Secret<String>>,
-    /// The access token, if it is handed over.
+    /// The access token, if it is handed over or exchanged.
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "expose_for_storage")]
     pub access_token: Option<Secret<String>>,
+    /// The token that was exchanged for the access token.
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "expose_for_storage")]
+    pub exchanged_token: Option<Secret<String>>,
     /// The refresh token.
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "expose_for_storage")]
     pub refresh_token: Option<Secret<String>>,
@@ -48,6 +51,9 @@ pub struct Entry {
     /// When the token expires, by the local clock.
     #[serde(with = "time_text")]
     pub local_expiry: Timestamp,
+    /// When the access token expires, by the local clock, if it was exchanged: the other times are those of the new token.
+    #[serde(default, with = "time_text::optional", skip_serializing_if = "Option::is_none")]
+    pub base_expiry: Option<Timestamp>,
     /// When the person last logged in.
     #[serde(with = "time_text")]
     pub logged_in_at: Timestamp,
@@ -69,12 +75,18 @@ pub struct Entry {
     /// The machine that wrote the entry.
     #[serde(default)]
     pub host: String,
+    /// The arguments of the request without secrets, so that a session can be ended without them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arguments: Vec<String>,
     /// What was learned about the provider.
     #[serde(default)]
     pub memo: Memo,
     /// Counters.
     #[serde(default)]
     pub history: History,
+    /// Whether its file is sealed by a key of the keyring.
+    #[serde(skip)]
+    pub is_sealed: bool,
     /// The processes that the last stored token was handed to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub handed_to: Vec<Recipient>,
@@ -146,12 +158,14 @@ impl Entry {
             key,
             id_token: None,
             access_token: None,
+            exchanged_token: None,
             refresh_token: None,
             scope: None,
             subject: String::new(),
             display: String::new(),
             received_at: now,
             local_expiry: now,
+            base_expiry: None,
             logged_in_at: now,
             refresh_expires_at: None,
             skew_seconds: 0,
@@ -159,15 +173,30 @@ impl Entry {
             auth_time: None,
             azp: None,
             host: String::new(),
+            arguments: Vec::new(),
             memo: Memo::default(),
             history: History::default(),
+            is_sealed: false,
             handed_to: Vec::new(),
         }
     }
 
     /// The token that is handed over, if there is one.
     pub fn token(&self) -> Option<&Secret<String>> {
-        if self.key.token == "access" { self.access_token.as_ref() } else { self.id_token.as_ref() }
+        match (&self.key.exchange_audience, self.key.token.as_str()) {
+            (Some(_), _) => self.exchanged_token.as_ref(),
+            (None, "access") => self.access_token.as_ref(),
+            (None, _) => self.id_token.as_ref(),
+        }
+    }
+
+    /// Whether the access token can be exchanged once more without a refresh.
+    pub(crate) fn can_exchange(&self, now: Timestamp) -> bool {
+        let is_valid = self.base_expiry.is_some_and(|expiry| now < expiry);
+        self.key.exchange_audience.is_some()
+            && self.access_token.is_some()
+            && self.is_plausible(now)
+            && is_valid
     }
 
     /// Whether the token can be handed over as it is.

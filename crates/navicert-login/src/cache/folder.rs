@@ -4,6 +4,7 @@ use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use navicert_types::Timestamp;
 use serde::Serialize;
@@ -13,42 +14,99 @@ use zeroize::Zeroizing;
 use super::entry::{API_VERSION, Entry, KIND};
 use super::file;
 use super::lock::EntryLock;
+use super::seal::SealedEntry;
 use super::state::LoginState;
 use crate::context::LoginContext;
 use crate::error::LoginError;
 use crate::key::CacheKey;
+use crate::keyring::{SealKey, Unlock};
+use crate::person::Person;
 use crate::request::{LoginRequest, Storage};
+
+/// How long to wait for another process that makes the key of sealed entries.
+const KEYRING_WAIT: Duration = Duration::from_secs(20);
 
 /// The cache folder. Nothing is created before the first write.
 #[derive(Clone, Debug)]
 pub struct CacheFolder {
     path: PathBuf,
     storage: Storage,
+    /// The key of sealed entries, if it is known.
+    seal_key: Option<SealKey>,
 }
 
 impl CacheFolder {
     /// The folder of a request.
     ///
     /// # Errors
-    /// There is no home folder, or the folder is open to other users.
+    /// There is no home folder, the folder is open to other users, or the keyring that the request names cannot be used.
     pub fn locate(request: &LoginRequest, context: &LoginContext) -> Result<Self, LoginError> {
         let path = match request.storage {
             Storage::None => runtime_folder(context)?,
             _ => default_folder(request.cache_dir.as_deref(), context)?,
         };
-        CacheFolder::at(path, request.storage)
+        let mut folder = CacheFolder::at(path, request.storage)?;
+        if request.storage == Storage::Keyring {
+            let may_ask = Person::decide(request, context).may_be_asked;
+            let unlock = if may_ask { Unlock::MayAsk } else { Unlock::Never };
+            folder.seal_key = folder.find_or_make_key(unlock, context)?;
+        }
+        Ok(folder)
     }
 
-    /// The folder of verbs that list entries.
+    /// The key of sealed entries. One process makes it: what another one sealed with its own would be lost.
+    fn find_or_make_key(
+        &self,
+        unlock: Unlock,
+        context: &LoginContext,
+    ) -> Result<Option<SealKey>, LoginError> {
+        let key = |is_made| context.keyring.key(&context.environment, unlock, is_made);
+        if let Some(found) = key(false)? {
+            return Ok(Some(found));
+        }
+        self.create()?;
+        let lock = EntryLock::open(&self.path.join("keyring.lock")).map_err(|error| self.failed(&error))?;
+        let deadline = context.clock.monotonic().saturating_add(KEYRING_WAIT);
+        let _held = lock.acquire(context, || (deadline, 0))?;
+        key(true)
+    }
+
+    /// The folder of verbs that list entries. Sealed entries can be read after [`CacheFolder::unseal`].
     ///
     /// # Errors
-    /// As [`CacheFolder::locate`].
+    /// There is no home folder, or the folder is open to other users.
     pub fn locate_default(dir: Option<&Path>, context: &LoginContext) -> Result<Self, LoginError> {
         CacheFolder::at(default_folder(dir, context)?, Storage::Disk)
     }
 
+    /// Gets the key of sealed entries from the keyring, if there is such an entry.
+    ///
+    /// # Errors
+    /// The keyring cannot be used. Other entries can still be read.
+    pub fn unseal(&mut self, unlock: Unlock, context: &LoginContext) -> Result<(), LoginError> {
+        let has_sealed = self.keys().is_ok_and(|keys| keys.iter().any(|key| self.is_sealed(key)));
+        if has_sealed && self.seal_key.is_none() {
+            self.seal_key = context.keyring.key(&context.environment, unlock, false)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the entry is sealed.
+    pub(crate) fn is_sealed(&self, key: &CacheKey) -> bool {
+        file::read(&self.file(key, "json")).is_ok_and(|bytes| SealedEntry::read(&bytes).is_some())
+    }
+
+    /// A folder that keeps nothing.
+    ///
+    /// # Errors
+    /// The user has no folder for locks.
+    #[cfg(feature = "doctor")]
+    pub(crate) fn without_entries(context: &LoginContext) -> Result<Self, LoginError> {
+        CacheFolder::at(runtime_folder(context)?, Storage::None)
+    }
+
     pub(crate) fn at(path: PathBuf, storage: Storage) -> Result<Self, LoginError> {
-        let folder = CacheFolder { path, storage };
+        let folder = CacheFolder { path, storage, seal_key: None };
         folder.check()?;
         Ok(folder)
     }
@@ -116,7 +174,13 @@ impl CacheFolder {
                 return None;
             }
         };
-        let entry = serde_json::from_slice::<Entry>(&bytes).ok();
+        let (bytes, is_sealed) = match (SealedEntry::read(&bytes), &self.seal_key) {
+            (None, _) => (Some(bytes), false),
+            // The keyring may be locked, or the storage is another one now: the entry may be of use later.
+            (Some(_), None) => return None,
+            (Some(sealed), Some(seal_key)) => (sealed.open(seal_key, &file_name(&path)), true),
+        };
+        let entry = bytes.and_then(|bytes| serde_json::from_slice::<Entry>(&bytes).ok());
         let is_ours = |entry: &Entry| {
             entry.api_version == API_VERSION && entry.kind == KIND && entry.key.cache_key() == *key
         };
@@ -124,7 +188,7 @@ impl CacheFolder {
         if entry.is_none() {
             file::set_aside(&path);
         }
-        entry
+        entry.map(|entry| Entry { is_sealed, ..entry })
     }
 
     /// Replaces the entry: after a crash the file holds the old or the new one.
@@ -135,7 +199,14 @@ impl CacheFolder {
         if self.storage == Storage::None {
             return Ok(());
         }
-        self.write_json(&self.file(&entry.key.cache_key(), "json"), entry)
+        let path = self.file(&entry.key.cache_key(), "json");
+        // L424: the file has one name, so that the other form is gone when this one is there.
+        let Some(seal_key) = self.seal_key.as_ref().filter(|_| self.storage == Storage::Keyring) else {
+            return self.write_json(&path, entry);
+        };
+        let text = Zeroizing::new(serde_json::to_vec(entry).map_err(io::Error::other)?);
+        let sealed = SealedEntry::seal(seal_key, &file_name(&path), &text);
+        self.write_json(&path, &sealed.ok_or_else(|| io::Error::other("no random numbers"))?)
     }
 
     /// Removes the entry and its state. The lock's file stays: another process may be waiting for it.
@@ -188,6 +259,27 @@ impl CacheFolder {
         Ok(())
     }
 
+    /// The API servers that the person has answered for.
+    pub(crate) fn known_servers<T: DeserializeOwned + Default>(&self) -> T {
+        self.read_json(&self.path.join("servers.json")).unwrap_or_default()
+    }
+
+    /// Replaces them.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub(crate) fn write_known_servers(&self, servers: &impl Serialize) -> io::Result<()> {
+        self.write_json(&self.path.join("servers.json"), servers)
+    }
+
+    /// Opens the lock of that file.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub(crate) fn open_servers_lock(&self) -> io::Result<EntryLock> {
+        EntryLock::open(&self.path.join("servers.lock"))
+    }
+
     /// The state of the entry's lock holder.
     pub fn state(&self, key: &CacheKey) -> LoginState {
         self.read_json(&self.file(key, "state")).unwrap_or_default()
@@ -234,6 +326,10 @@ impl CacheFolder {
     pub(crate) fn remove_old_temporary_files(&self, now: Timestamp) {
         file::remove_old_temporary_files(&self.path, now);
     }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 fn default_folder(dir: Option<&Path>, context: &LoginContext) -> Result<PathBuf, LoginError> {

@@ -5,6 +5,7 @@
 //!                 <key>.lock   held during refresh and login (lock)
 //!                 <key>.state  what the holder does, how its last attempt ended (state)
 //!                 <issuer>.provider.json  discovery document and key set
+//!                 servers.json, servers.lock  API servers that the person has confirmed
 //! ```
 
 pub mod entry;
@@ -12,8 +13,9 @@ mod file;
 mod folder;
 pub mod lock;
 mod provider_file;
+mod seal;
 pub mod state;
-mod time_text;
+pub(crate) mod time_text;
 
 pub use entry::{Entry, History, Memo};
 pub use folder::CacheFolder;

@@ -3,16 +3,16 @@
 use navicert_types::Timestamp;
 use serde::{Deserialize as _, Deserializer, Serializer, de};
 
-pub(super) fn serialize<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn serialize<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(time)
 }
 
-pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
     let text = String::deserialize(deserializer)?;
     text.parse().map_err(|_| de::Error::custom("invalid time"))
 }
 
-pub(super) mod optional {
+pub(crate) mod optional {
     use navicert_types::Timestamp;
     use serde::{Deserialize as _, Deserializer, Serializer, de};
 

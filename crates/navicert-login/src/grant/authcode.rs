@@ -8,9 +8,11 @@ use rustls::ServerConfig;
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
+use super::keyboard::parse_pasted;
 use super::parameters::{
     flag_parameters, pkce_verifier, redirects_to_localhost, wants_consent_prompt, wants_offline_access_type,
 };
+use super::prompt::BackgroundPrompt;
 use super::{GrantRun, requested_scopes};
 use crate::browser::OpenableUrl;
 use crate::cache::Entry;
@@ -30,6 +32,8 @@ use crate::request::{Form, ParMode};
 const HINT_AFTER: Duration = Duration::from_secs(8);
 /// Further time after which the redirect URI is shown: providers tell only the person that they do not know it.
 const REDIRECT_HINT_AFTER: Duration = Duration::from_secs(25);
+/// Shown while a pasted answer is taken too.
+const PASTE_PROMPT: &str = "or paste the address of the last page, or the code: ";
 /// kubelogin's ports.
 const COMPATIBLE_PORTS: [u16; 2] = [8000, 18000];
 
@@ -69,19 +73,58 @@ impl GrantRun<'_> {
         };
         let limit = self.request.login_limit();
         let serve = receiver.serve(pending, complete);
-        tokio::select! {
-            result = serve => result,
-            error = self.guide_person(&start_url, port, &redirect_uri) => Err(error),
-            () = self.context.timer.sleep(limit) => Err(LoginError::TimedOut { limit }),
+        let pasted = tokio::select! {
+            result = serve => return result,
+            pasted = async {
+                self.guide_person(&start_url, port).await?;
+                self.pasted_answer(&secrets, &metadata, &redirect_uri).await
+            } => pasted?,
+            () = self.context.timer.sleep(limit) => return Err(LoginError::TimedOut { limit }),
+        };
+        match pasted {
+            Ok(code) => self.exchange_code(&code, &secrets, &redirect_uri).await,
+            Err(error) => Err(self.answer_error(error, &metadata, &redirect_uri)),
         }
     }
 
-    /// Opens the browser and shows hints. Ends only with an error.
-    async fn guide_person(&self, start_url: &str, port: u16, redirect_uri: &str) -> LoginError {
-        let browser = match self.browser() {
-            Ok(browser) => browser.filter(|_| !self.request.browser.skip_open),
-            Err(error) => return error,
+    /// Waits for an answer that the person pastes, for a browser that cannot reach this machine. Ends only with one.
+    // L727
+    async fn pasted_answer(
+        &self,
+        secrets: &LoginSecrets,
+        metadata: &Metadata,
+        redirect_uri: &str,
+    ) -> Result<Result<Secret<String>, AnswerError>, LoginError> {
+        let limit = self.request.login_limit();
+        let mut prompt = match self.person.can_type {
+            true => BackgroundPrompt::start(PASTE_PROMPT, self.context, limit).ok(),
+            false => None,
         };
+        let reading = async {
+            let Some(prompt) = &mut prompt else { return std::future::pending().await };
+            loop {
+                match parse_pasted(&prompt.line().await?, &secrets.state, metadata) {
+                    Ok(answer) => return Ok(answer),
+                    Err(error) => self.context.messages.show(&format!("warning: {error}")),
+                }
+            }
+        };
+        let hinting = async {
+            self.context.timer.sleep(REDIRECT_HINT_AFTER).await;
+            self.context.messages.show(&format!(
+                "If the browser shows an error about redirect_uri, register {redirect_uri} with the provider."
+            ));
+            std::future::pending().await
+        };
+        tokio::select! {
+            answer = reading => answer,
+            never = hinting => never,
+        }
+    }
+
+    /// Opens the browser, and shows its address if no answer comes.
+    async fn guide_person(&self, start_url: &str, port: u16) -> Result<(), LoginError> {
+        let browser = self.browser()?.filter(|_| !self.request.browser.skip_open);
         let is_opened = match (browser, OpenableUrl::parse(start_url)) {
             (Some(browser), Ok(url)) => {
                 let opened = tokio::task::spawn_blocking(move || browser.open(&url)).await;
@@ -107,11 +150,7 @@ impl GrantRun<'_> {
                 navicert_types::redact::line(&crate::context::LoginContext::host_name())
             ));
         }
-        self.context.timer.sleep(REDIRECT_HINT_AFTER).await;
-        self.context.messages.show(&format!(
-            "If the browser shows an error about redirect_uri, register {redirect_uri} with the provider."
-        ));
-        std::future::pending().await
+        Ok(())
     }
 
     pub(super) fn login_secrets(&self, metadata: &Metadata) -> Result<LoginSecrets, LoginError> {
@@ -209,7 +248,7 @@ impl GrantRun<'_> {
         if let Some(failure) = OAuthFailure::read(&answer) {
             return Err(classify(&failure, self.request, Some(metadata), redirect_uri, "authcode"));
         }
-        answer.text_member("request_uri").ok_or_else(|| answer.unexpected(host))
+        answer.text_member("request_uri").ok_or_else(|| answer.unexpected(host).into())
     }
 
     /// Exchanges the code, once.

@@ -49,7 +49,7 @@ impl GrantRun<'_> {
 }
 
 /// The code in pasted text: the code itself, or the address of the last page, whose state and issuer are checked.
-fn parse_pasted(
+pub(super) fn parse_pasted(
     pasted: &Secret<String>,
     state: &Secret<String>,
     metadata: &Metadata,

@@ -10,12 +10,12 @@ mod exchange;
 mod keyboard;
 mod parameters;
 mod password;
-mod prompt;
+pub(crate) mod prompt;
 mod subject_token;
 
 use navicert_types::Timestamp;
 
-use crate::browser::{Browser, BrowserContext, Platform};
+use crate::browser::Browser;
 use crate::cache::{CacheFolder, Entry};
 use crate::check::{Expectation, check};
 use crate::context::LoginContext;
@@ -25,6 +25,7 @@ use crate::person::Person;
 use crate::provider::{Metadata, ProviderClient, TokenAnswer, TokenFailure, classify};
 use crate::request::{GrantType, LoginRequest, SecretSource};
 
+pub(crate) use exchange::exchange_session;
 pub(crate) use parameters::requested_scopes;
 
 /// What every grant uses.
@@ -89,11 +90,7 @@ impl GrantRun<'_> {
     }
 
     fn browser(&self) -> Result<Option<Browser>, LoginError> {
-        let environment = self.context.environment.clone();
-        let platform = Platform::detect(&environment);
-        let command = self.request.browser.command.clone();
-        Browser::detect(&BrowserContext { command, environment, platform })
-            .map_err(|error| LoginError::Usage(format!("invalid --browser-command: {error}")))
+        crate::browser::find(self.request, self.context)
     }
 
     /// Checks the answer of a grant, stores the session and tells the person what to know about it.
@@ -109,6 +106,11 @@ impl GrantRun<'_> {
         entry.history.last_failure = None;
         self.note_secret_arguments(&mut entry);
         crate::store::store(self.folder, self.context, &mut entry);
+        // The session is kept whatever becomes of the exchange.
+        if self.request.exchange.audience.is_some() {
+            exchange_session(self.client, &mut entry).await?;
+            crate::store::store(self.folder, self.context, &mut entry);
+        }
         if let Some(token) = unwanted {
             // The session does not need it; a failure to revoke it changes nothing.
             let _ = crate::logout::revoke(self.client, &token, "refresh_token").await;

@@ -1,12 +1,14 @@
 //! Reads what a person types on standard input. The terminal's mode is restored on every way out.
 
-use std::io::{self, Write as _};
+use std::io::{self, PipeReader, PipeWriter, Write as _};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use navicert_plugin::TerminalLock;
 use navicert_types::Secret;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use zeroize::Zeroizing;
 
 use crate::context::LoginContext;
@@ -21,7 +23,7 @@ const BACKSPACE: [u8; 2] = [8, 127];
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Reads a line that the person sees.
-pub(super) fn read_line(
+pub(crate) fn read_line(
     prompt: &str,
     context: &LoginContext,
     limit: Duration,
@@ -44,10 +46,21 @@ fn read(
     context: &LoginContext,
     limit: Duration,
 ) -> Result<Secret<String>, LoginError> {
+    read_until(prompt, has_echo, context, limit, None)
+}
+
+/// Reads a line, unless the other end of `cancelled` is closed first.
+fn read_until(
+    prompt: &str,
+    has_echo: bool,
+    context: &LoginContext,
+    limit: Duration,
+    cancelled: Option<&PipeReader>,
+) -> Result<Secret<String>, LoginError> {
     let _turn = TerminalLock::acquire();
     let mode = RawMode::start().map_err(|error| failed(&error))?;
     write(prompt.as_bytes());
-    let result = read_bytes(has_echo, context, limit);
+    let result = read_bytes(has_echo, context, limit, cancelled);
     drop(mode);
     write(b"\n");
     let bytes = result?;
@@ -60,12 +73,13 @@ fn read_bytes(
     has_echo: bool,
     context: &LoginContext,
     limit: Duration,
+    cancelled: Option<&PipeReader>,
 ) -> Result<Zeroizing<Vec<u8>>, LoginError> {
     let deadline = context.clock.monotonic().saturating_add(limit);
     let mut line = Zeroizing::new(Vec::with_capacity(MAX_BYTES));
     let mut byte = Zeroizing::new([0]);
     loop {
-        if !wait_for_input(context, deadline, limit)? {
+        if !wait_for_input(context, deadline, limit, cancelled)? {
             continue;
         }
         // Not through the standard library's buffer, which would keep what `poll` waits for.
@@ -97,14 +111,23 @@ fn read_bytes(
 }
 
 /// Whether there is input; an error after the deadline.
-fn wait_for_input(context: &LoginContext, deadline: Duration, limit: Duration) -> Result<bool, LoginError> {
+fn wait_for_input(
+    context: &LoginContext,
+    deadline: Duration,
+    limit: Duration,
+    cancelled: Option<&PipeReader>,
+) -> Result<bool, LoginError> {
     if context.clock.monotonic() >= deadline {
         return Err(LoginError::TimedOut { limit });
     }
     let stdin = io::stdin();
-    let mut descriptors = [PollFd::new(&stdin, PollFlags::IN)];
+    let mut descriptors = vec![PollFd::new(&stdin, PollFlags::IN)];
+    descriptors.extend(cancelled.map(|pipe| PollFd::new(pipe, PollFlags::IN)));
     let interval = Timespec { tv_sec: 0, tv_nsec: i64::from(POLL_INTERVAL.subsec_nanos()) };
     match poll(&mut descriptors, Some(&interval)) {
+        Ok(_) if descriptors.get(1).is_some_and(|pipe| !pipe.revents().is_empty()) => {
+            Err(LoginError::Interrupted { signal: None })
+        }
         Ok(count) => Ok(count > 0),
         Err(rustix::io::Errno::INTR) => Ok(false),
         Err(error) => Err(failed(&error.into())),
@@ -120,6 +143,46 @@ fn write(bytes: &[u8]) {
     let mut stderr = io::stderr();
     let _ = stderr.write_all(bytes);
     let _ = stderr.flush();
+}
+
+/// Reads lines on a thread of its own, while the caller waits for something else too. The terminal is restored when this is dropped.
+pub(super) struct BackgroundPrompt {
+    lines: UnboundedReceiver<Result<Secret<String>, LoginError>>,
+    /// Closed to end the thread.
+    cancel: Option<PipeWriter>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl BackgroundPrompt {
+    pub(super) fn start(prompt: &'static str, context: &LoginContext, limit: Duration) -> io::Result<Self> {
+        let (cancelled, cancel) = io::pipe()?;
+        let (sender, lines) = unbounded_channel();
+        let context = context.clone();
+        let thread = std::thread::Builder::new().spawn(move || {
+            loop {
+                let line = read_until(prompt, true, &context, limit, Some(&cancelled));
+                let is_last = line.is_err();
+                if sender.send(line).is_err() || is_last {
+                    return;
+                }
+            }
+        })?;
+        Ok(BackgroundPrompt { lines, cancel: Some(cancel), thread: Some(thread) })
+    }
+
+    /// The next line, or why there is none.
+    pub(super) async fn line(&mut self) -> Result<Secret<String>, LoginError> {
+        self.lines.recv().await.unwrap_or(Err(LoginError::Interrupted { signal: None }))
+    }
+}
+
+impl Drop for BackgroundPrompt {
+    fn drop(&mut self) {
+        drop(self.cancel.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
 }
 
 /// Turns off echo, line mode and signals by keys until dropped.

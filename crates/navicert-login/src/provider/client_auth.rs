@@ -1,51 +1,17 @@
 //! How the client authenticates: not at all, with a secret in the header or the form, or with an assertion.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
-use navicert_go::percent;
+use navicert_client::oauth::{ClientSecret, Form, SecretPlacement};
 use navicert_types::{Secret, Timestamp};
 use zeroize::Zeroizing;
 
 use super::assertion::AssertionKey;
-use super::http_client::Form;
 use super::metadata::Metadata;
 use crate::error::LoginError;
 use crate::key::read_file;
 use crate::request::{LoginRequest, SecretSource};
 
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
-
-/// Where a client secret goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SecretPlacement {
-    /// `Authorization: Basic`.
-    Header,
-    /// `client_secret` in the form.
-    Form,
-}
-
-impl SecretPlacement {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            SecretPlacement::Header => "basic",
-            SecretPlacement::Form => "post",
-        }
-    }
-
-    pub(crate) fn from_text(text: &str) -> Option<Self> {
-        [SecretPlacement::Header, SecretPlacement::Form]
-            .into_iter()
-            .find(|placement| placement.as_str() == text)
-    }
-
-    pub(super) fn other(self) -> Self {
-        match self {
-            SecretPlacement::Header => SecretPlacement::Form,
-            SecretPlacement::Form => SecretPlacement::Header,
-        }
-    }
-}
 
 /// The client's means of authentication, read from their files.
 pub(crate) enum ClientAuth {
@@ -94,13 +60,9 @@ impl ClientAuth {
         now: Timestamp,
     ) -> Result<Option<HeaderValue>, LoginError> {
         match self {
-            ClientAuth::Public => form.add("client_id", client_id),
-            ClientAuth::Secret(secret) if placement == SecretPlacement::Header => {
-                return basic(client_id, secret).map(Some);
-            }
+            ClientAuth::Public => return Ok(ClientSecret { client_id, secret: None }.apply(placement, form)),
             ClientAuth::Secret(secret) => {
-                form.add("client_id", client_id);
-                form.add("client_secret", secret.expose());
+                return Ok(ClientSecret { client_id, secret: Some(secret) }.apply(placement, form));
             }
             ClientAuth::Key(key) => {
                 let assertion = key.assertion(client_id, metadata, now)?;
@@ -118,17 +80,6 @@ impl ClientAuth {
     }
 }
 
-/// Id and secret are form-encoded before base64 (RFC 6749, section 2.3.1).
-fn basic(client_id: &str, secret: &Secret<String>) -> Result<HeaderValue, LoginError> {
-    let encoded = |text: &str| percent::encode(text, percent::Plus::Space, percent::is_unreserved);
-    let pair = Zeroizing::new(format!("{}:{}", encoded(client_id), encoded(secret.expose())));
-    let value = Zeroizing::new(format!("Basic {}", STANDARD.encode(pair.as_bytes())));
-    let mut header = HeaderValue::try_from(value.as_str())
-        .map_err(|_| LoginError::Internal("invalid authorization header".to_owned()))?;
-    header.set_sensitive(true);
-    Ok(header)
-}
-
 /// The secret, without surrounding white space if it comes from a file.
 pub(crate) fn read_secret(source: &SecretSource) -> Result<Secret<String>, LoginError> {
     match source {
@@ -141,19 +92,5 @@ pub(crate) fn read_secret(source: &SecretSource) -> Result<Secret<String>, Login
             })?;
             Ok(Secret::new(text.trim().to_owned()))
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    // L615
-    #[test]
-    fn basic_encodes_id_and_secret_first() {
-        let header = basic("a b", &Secret::new("p:ö%".to_owned())).unwrap();
-        assert!(header.is_sensitive());
-        let text = header.to_str().unwrap().strip_prefix("Basic ").unwrap();
-        assert_eq!(STANDARD.decode(text).unwrap(), b"a+b:p%3A%C3%B6%25");
     }
 }

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use navicert_authn::AuthnProfile;
 use navicert_authn::jwks::KeySet;
+use navicert_client::oauth::discovery_url;
 
-use super::metadata::{Metadata, discovery_url};
+use super::metadata::Metadata;
 use super::{ProviderClient, Repeat};
 use crate::cache::ProviderDocuments;
 use crate::error::LoginError;

@@ -1,21 +1,11 @@
 //! What an error answer of the provider means, and what the person can do about it.
 
-use super::answer::{Object, clean, not_json};
+use navicert_client::oauth::OAuthFailure;
+
 use super::client_auth::ClientAuth;
-use super::http_client::HttpAnswer;
 use super::metadata::Metadata;
 use crate::error::LoginError;
 use crate::request::LoginRequest;
-
-/// An error answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct OAuthFailure {
-    pub(crate) status: u16,
-    /// `error`, cut and without control characters.
-    pub(crate) code: String,
-    /// `error_description`, likewise.
-    pub(crate) description: String,
-}
 
 /// Why there is no token answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,51 +19,6 @@ pub(crate) enum TokenFailure {
 impl From<LoginError> for TokenFailure {
     fn from(error: LoginError) -> Self {
         TokenFailure::Login(error)
-    }
-}
-
-impl OAuthFailure {
-    /// The error of an answer; `None` for a successful one.
-    pub(crate) fn read(answer: &HttpAnswer) -> Option<Self> {
-        if answer.status < 400 {
-            return None;
-        }
-        let object = Object::read(&answer.body)?;
-        Some(OAuthFailure {
-            status: answer.status,
-            code: clean(&object.text("error")?, 64),
-            description: clean(&object.text("error_description").unwrap_or_default(), 300),
-        })
-    }
-
-    /// The error of an authorization response.
-    pub(crate) fn new(code: &str, description: &str) -> Self {
-        OAuthFailure { status: 0, code: clean(code, 64), description: clean(description, 300) }
-    }
-
-    /// Whether the session has ended: only the person can get another one.
-    pub(crate) fn ends_session(&self) -> bool {
-        matches!(
-            self.code.as_str(),
-            "invalid_grant" | "interaction_required" | "login_required" | "consent_required"
-        )
-    }
-}
-
-/// `error` of an answer.
-pub(super) fn error_code(body: &[u8]) -> Option<String> {
-    Object::read(body)?.text("error")
-}
-
-impl HttpAnswer {
-    /// An answer of an endpoint that should have succeeded, as an error.
-    pub(crate) fn unexpected(&self, host: &str) -> LoginError {
-        not_json(self, host)
-    }
-
-    /// A text of the answer, if it is an object that has it.
-    pub(crate) fn text_member(&self, name: &str) -> Option<String> {
-        Object::read(&self.body)?.text(name)
     }
 }
 
@@ -161,6 +106,25 @@ mod tests {
             .as_str()
     }
 
+    // L804
+    #[test]
+    fn rejected_refresh_token_ends_the_session_whatever_its_code() {
+        for (code, description, expected) in [
+            ("invalid_grant", "", true),
+            (
+                "invalid_request",
+                "Refresh token is invalid or has already been claimed by another client.",
+                true,
+            ),
+            ("invalid_request", "Refresh token expired.", true),
+            ("invalid_request", "No refresh token is found in request.", false),
+            ("invalid_request", "", false),
+            ("not_allowed", "Refresh token is invalid", false),
+        ] {
+            assert_eq!(OAuthFailure::new(code, description).ends_session(), expected, "{code} {description}");
+        }
+    }
+
     // L1203, L1207, L1208, L1209, L1210, L1213, L1214, L1224, L1225, L1226, L1227, L1330
     #[test]
     fn error_answers_have_their_own_codes() {
@@ -196,14 +160,5 @@ mod tests {
         let mut with_secret = request;
         with_secret.client.secret = Some(SecretSource::Argument("s".to_owned().into()));
         assert_eq!(code_of("invalid_client", "", &with_secret, &json!(["client_secret_basic"])), "client");
-    }
-
-    // L609, L1302
-    #[test]
-    fn texts_of_the_provider_are_cleaned_and_cut() {
-        let failure = OAuthFailure::new("x\u{1b}[2J", &format!("\u{202e}{}\n", "d".repeat(1000)));
-        assert_eq!(failure.code, "xU+001B[2J");
-        assert!(failure.description.chars().count() <= 305, "{}", failure.description.len());
-        assert!(!failure.description.contains(['\n', '\u{202e}']));
     }
 }

@@ -1,8 +1,7 @@
 //! The discovery document, as far as logins use it.
 
-use super::address::check_address;
-use super::answer::Object;
-use super::client_auth::SecretPlacement;
+use navicert_client::oauth::{JsonObject, SecretPlacement, check_address};
+
 use crate::error::LoginError;
 use crate::request::LoginRequest;
 
@@ -36,14 +35,17 @@ impl Metadata {
     /// It is not a discovery document, belongs to another issuer, or names an address that is not https.
     pub(crate) fn read(body: &[u8], url: &str, request: &LoginRequest) -> Result<Self, LoginError> {
         let discovery = |why: &str| LoginError::Discovery { url: url.to_owned(), why: why.to_owned() };
-        let object = Object::read(body).ok_or_else(|| discovery("not a JSON object with unique members"))?;
+        let object =
+            JsonObject::read(body).ok_or_else(|| discovery("not a JSON object with unique members"))?;
         let issuer = object.text("issuer").ok_or_else(|| discovery("`issuer` is missing"))?;
         if issuer != request.issuer {
             return Err(wrong_issuer(&issuer, &request.issuer));
         }
         let address = |name: &str| match object.text(name) {
             None => Ok(None),
-            Some(address) => check_address(&address, &request.issuer).map(|()| Some(address)),
+            Some(address) => {
+                check_address(&address, &request.issuer).map(|()| Some(address)).map_err(LoginError::from)
+            }
         };
         let mtls = |name: &str| {
             let aliases = object.member("mtls_endpoint_aliases")?.as_mapping()?;
@@ -51,7 +53,9 @@ impl Metadata {
         };
         let endpoint =
             |name: &str| match mtls(name).filter(|_| request.connection.client_certificate.is_some()) {
-                Some(alias) => check_address(&alias, &request.issuer).map(|()| Some(alias)),
+                Some(alias) => {
+                    check_address(&alias, &request.issuer).map(|()| Some(alias)).map_err(LoginError::from)
+                }
                 None => address(name),
             };
         let required = |name: &str, found: Option<String>| {
@@ -95,11 +99,6 @@ impl Metadata {
         let methods = self.token_endpoint_auth_methods_supported.as_deref();
         methods.is_none_or(|methods| methods.iter().any(|method| method == "none"))
     }
-}
-
-/// The address of the discovery document.
-pub(super) fn discovery_url(issuer: &str) -> String {
-    format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'))
 }
 
 fn wrong_issuer(found: &str, wanted: &str) -> LoginError {
@@ -154,7 +153,6 @@ mod tests {
             assert_eq!(error.code(), ErrorCode::Issuer);
             assert!(error.to_string().contains(hint), "{error}");
         }
-        assert_eq!(discovery_url("https://i/x/"), "https://i/x/.well-known/openid-configuration");
     }
 
     // L604, L603

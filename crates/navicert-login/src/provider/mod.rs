@@ -2,30 +2,31 @@
 //!
 //! ```text
 //! ProviderClient ──documents──▶ Metadata, KeySet     (cached; metadata, documents)
-//!                ──endpoint───▶ TokenAnswer | TokenFailure (http_client, client_auth, answer, failure)
+//!                ──endpoint───▶ TokenAnswer | TokenFailure (connection, client_auth, failure)
 //! ```
+//!
+//! Requests and answers are those of `navicert_client::oauth`, which the auth provider `oidc` uses as well.
 
-mod address;
-mod answer;
 mod assertion;
 mod client_auth;
+mod connection;
+mod device_answer;
 mod documents;
 mod failure;
-mod http_client;
 mod metadata;
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use navicert_authn::jwks::KeySet;
+pub use navicert_client::oauth::TokenAnswer;
+pub(crate) use navicert_client::oauth::{Form, HttpAnswer, OAuthFailure, check_address, clean};
+use navicert_client::oauth::{OAuthHttp, SecretPlacement, SendError};
 use navicert_types::Timestamp;
 
-pub(crate) use address::check_address;
-pub use answer::TokenAnswer;
-pub(crate) use answer::{DeviceAnswer, clean};
-pub(crate) use client_auth::{ClientAuth, SecretPlacement, read_secret};
-pub(crate) use failure::{OAuthFailure, TokenFailure, classify};
-pub(crate) use http_client::{Form, HttpAnswer, ProviderHttp};
+pub(crate) use client_auth::{ClientAuth, read_secret};
+pub(crate) use device_answer::DeviceAnswer;
+pub(crate) use failure::{TokenFailure, classify};
 pub use metadata::Metadata;
 
 use crate::cache::{CacheFolder, Memo, ProviderDocuments};
@@ -55,7 +56,7 @@ pub(crate) enum Repeat {
 pub struct ProviderClient<'r> {
     pub(crate) request: &'r LoginRequest,
     pub(crate) context: &'r LoginContext,
-    pub(crate) http: ProviderHttp,
+    pub(crate) http: OAuthHttp,
     folder: &'r CacheFolder,
     provider_key: CacheKey,
     state: Mutex<ClientState>,
@@ -86,7 +87,7 @@ impl<'r> ProviderClient<'r> {
         Ok(ProviderClient {
             request,
             context,
-            http: ProviderHttp::new(request, context)?,
+            http: connection::connect(request, context)?,
             folder,
             provider_key: key.provider_key(),
             state: Mutex::default(),
@@ -187,34 +188,39 @@ impl<'r> ProviderClient<'r> {
         if let Some(failure) = OAuthFailure::read(&answer) {
             return Err(TokenFailure::OAuth(failure));
         }
-        Ok(TokenAnswer::read(&answer, self.request.host())?)
+        Ok(TokenAnswer::read(&answer, self.request.host()).map_err(LoginError::from)?)
     }
 
     /// Repeats a request after faults that may pass.
     async fn with_retries(
         &self,
         repeat: Repeat,
-        send: impl AsyncFn() -> Result<HttpAnswer, http_client::SendError>,
+        send: impl AsyncFn() -> Result<HttpAnswer, SendError>,
     ) -> Result<HttpAnswer, LoginError> {
         let host = self.request.host();
         let mut waits = RETRY_WAITS.iter().copied();
         let mut was_lost = false;
         loop {
             let (fault, wanted_wait) = match send().await {
-                Ok(answer) => match answer.transient_fault(host) {
-                    Some(fault) => (fault, answer.retry_after),
+                Ok(answer) => match answer.transient_fault() {
+                    Some(why) => {
+                        (LoginError::ProviderFault { host: host.to_owned(), why }, answer.retry_after)
+                    }
                     None => return Ok(answer),
                 },
-                Err(failure) if !failure.error.is_transient() => return Err(failure.error),
-                Err(failure) => {
-                    if repeat == Repeat::Refresh && failure.was_sent {
+                Err(SendError { error, was_sent }) => {
+                    let error = LoginError::from(error);
+                    if !error.is_transient() {
+                        return Err(error);
+                    }
+                    if repeat == Repeat::Refresh && was_sent {
                         if std::mem::replace(&mut was_lost, true) {
-                            return Err(failure.error);
+                            return Err(error);
                         }
                         self.context.timer.sleep(Duration::from_secs(1)).await;
                         continue;
                     }
-                    (failure.error, None)
+                    (error, None)
                 }
             };
             let wait = waits.next().filter(|_| repeat != Repeat::Never);

@@ -8,11 +8,11 @@ use navicert_go::base64::STANDARD;
 
 use super::{
     DEFAULT_MIN_VALIDITY, Form, GrantType, LoginRequest, ParMode, PkceMethod, PromptWhen, SecretSource,
-    Storage, TokenKind,
+    Storage, TokenKind, TrustServer,
 };
 
-/// Flags that a command for a person leaves out: one is too long to type, the other is about runs without a person.
-const NOT_FOR_PEOPLE: [&str; 2] = ["certificate-authority-data", "prompt-when"];
+/// Flags that a command for a person leaves out: one is too long to type, the others are about runs of clients.
+const NOT_FOR_PEOPLE: [&str; 3] = ["certificate-authority-data", "prompt-when", "trust-server"];
 
 impl LoginRequest {
     /// The command that a person can run in a terminal to log in to the same entry. Contains no secret: those are left out.
@@ -120,6 +120,8 @@ impl LoginRequest {
             PromptWhen::Never => "never",
         };
         flags.choice("prompt-when", self.prompt_when != PromptWhen::Terminal, prompt_when);
+        let trust_server = if self.trust_server == Some(TrustServer::Any) { "any" } else { "ask" };
+        flags.choice("trust-server", self.trust_server.is_some(), trust_server);
     }
 
     fn add_parameters(&self, flags: &mut SetFlags) {
@@ -167,6 +169,7 @@ impl LoginRequest {
             flags.add("actor-token-type", kind);
         }
         flags.text("requested-token-type", exchange.requested_type.as_deref());
+        flags.text("exchange-audience", exchange.audience.as_deref());
     }
 }
 
@@ -283,7 +286,8 @@ mod tests {
     /// Flags that exclude each other are in different lines.
     const LINES: [&str; 5] = [
         "--oidc-extra-scope=a,\"b,c\" --account=x --token-kind=access --token-cache-dir=/d --token-cache-storage=none \
-         --no-refresh-token --min-validity=90s --session-max=1500ms --prompt-when=never",
+         --no-refresh-token --min-validity=90s --session-max=1500ms --prompt-when=never --trust-server=any \
+         --exchange-audience=cluster",
         "--grant-type=device-code --certificate-authority=/ca --certificate-authority-data=QQ== --tls-server-name=n \
          --proxy-url=http://p:1 --client-certificate=/c --client-key=/k --oidc-client-secret-file=/s",
         "--oidc-redirect-url=http://localhost:1 --listen-address=127.0.0.1:1,127.0.0.1:2 --skip-open-browser \

@@ -1,15 +1,16 @@
 //! The files that `setup` prints: for the API server, for RBAC and for the kubeconfig.
 
+use navicert_types::tree::edit::{EditStep, find};
+use navicert_types::tree::{Node, Syntax, parse};
 use serde_json::{Map, Value, json};
 
+use super::SetupOptions;
 use crate::request::{LoginRequest, TokenKind};
 
 /// Claims that usually hold groups.
 const GROUP_CLAIMS: [&str; 3] = ["groups", "roles", "cognito:groups"];
 /// Prefix of users and groups.
 const PREFIX: &str = "oidc:";
-/// The version of `ExecCredential` in the kubeconfig.
-const EXEC_VERSION: &str = "client.authentication.k8s.io/v1";
 
 /// What to configure, as YAML: JSON text, which is YAML.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,19 +26,30 @@ pub struct SetupDocuments {
 }
 
 impl SetupDocuments {
-    pub(super) fn new(request: &LoginRequest, authorities: &str, claims: &Map<String, Value>) -> Self {
+    pub(super) fn new(
+        request: &LoginRequest,
+        options: &SetupOptions,
+        authorities: &str,
+        claims: &Map<String, Value>,
+    ) -> Self {
         let username = username_claim(claims);
         let groups = GROUP_CLAIMS.into_iter().find(|name| is_texts(claims.get(*name)));
         let user = claims.get(username).and_then(Value::as_str).unwrap_or_default();
         let group = groups.and_then(|name| claims.get(name)?.get(0)?.as_str());
         SetupDocuments {
-            authentication_configuration: authentication(request, authorities, claims, username, groups),
+            authentication_configuration: authentication(
+                request,
+                options,
+                authorities,
+                claims,
+                (username, groups),
+            ),
             rbac: [("User", Some(user)), ("Group", group)]
                 .into_iter()
                 .filter_map(|(kind, name)| Some(binding(kind, name?)))
                 .collect(),
-            kubeconfig_user: kubeconfig_user(request),
-            command: command(request),
+            kubeconfig_user: kubeconfig_user(request, options),
+            command: command(request, options),
         }
     }
 }
@@ -54,12 +66,12 @@ fn is_texts(value: Option<&Value>) -> bool {
 
 fn authentication(
     request: &LoginRequest,
+    options: &SetupOptions,
     authorities: &str,
     claims: &Map<String, Value>,
-    username: &str,
-    groups: Option<&str>,
+    (username, groups): (&str, Option<&str>),
 ) -> String {
-    let audience = match request.token_kind {
+    let audience = match request.base_token_kind() {
         TokenKind::Id => request.client_id.clone(),
         TokenKind::Access => match claims.get("aud") {
             Some(Value::String(audience)) => audience.clone(),
@@ -78,7 +90,7 @@ fn authentication(
         mappings.insert("groups".to_owned(), json!({"claim": groups, "prefix": PREFIX}));
     }
     let document = json!({
-        "apiVersion": "apiserver.config.k8s.io/v1beta1",
+        "apiVersion": format!("apiserver.config.k8s.io/{}", options.authn_version.as_str()),
         "kind": "AuthenticationConfiguration",
         "jwt": [{"issuer": issuer, "claimMappings": mappings}],
     });
@@ -96,19 +108,31 @@ fn binding(kind: &str, name: &str) -> String {
     }))
 }
 
-fn kubeconfig_user(request: &LoginRequest) -> String {
+/// The user of the kubeconfig, which a file is changed with. It needs no login.
+pub fn kubeconfig_entry(request: &LoginRequest, options: &SetupOptions) -> Node {
+    let text = kubeconfig_user(request, options);
+    let root = parse(text.as_bytes(), Syntax::Json).unwrap_or_default();
+    let path = [EditStep::Key("users"), EditStep::Index(0), EditStep::Key("user")];
+    find(&root, &path).cloned().unwrap_or_default()
+}
+
+fn kubeconfig_user(request: &LoginRequest, options: &SetupOptions) -> String {
     let exec = json!({
-        "apiVersion": EXEC_VERSION, "command": "navicert", "args": request.arguments(),
+        "apiVersion": exec_version(options), "command": "navicert", "args": request.arguments(),
         "interactiveMode": "IfAvailable", "provideClusterInfo": true,
         "installHint": "navicert is needed to log in to this cluster",
     });
-    yaml(&json!({"users": [{"name": "oidc", "user": {"exec": exec}}]}))
+    yaml(&json!({"users": [{"name": options.user, "user": {"exec": exec}}]}))
 }
 
-fn command(request: &LoginRequest) -> String {
+fn exec_version(options: &SetupOptions) -> String {
+    format!("client.authentication.k8s.io/{}", options.exec_version.as_str())
+}
+
+fn command(request: &LoginRequest, options: &SetupOptions) -> String {
     let mut words = vec![
-        "kubectl config set-credentials oidc".to_owned(),
-        format!("--exec-api-version={}", EXEC_VERSION),
+        format!("kubectl config set-credentials {}", crate::request::shell_word(&options.user)),
+        format!("--exec-api-version={}", exec_version(options)),
         "--exec-command=navicert".to_owned(),
         "--exec-interactive-mode=IfAvailable".to_owned(),
         "--exec-provide-cluster-info".to_owned(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use navicert_client::credential::BoxFuture;
 use navicert_client::transport::Timer;
-use navicert_login::request::Form;
+use navicert_login::request::{Form, SecretSource};
 use navicert_login::{Invocation, LoginContext, LoginRequest, Messages, Pause, Terminals};
 use navicert_plugin::Environment;
 use navicert_types::{Clock, SystemClock, Timestamp};
@@ -135,6 +135,16 @@ impl Setup {
         Setup { dir, provider, request, context, clock, timer, messages }
     }
 
+    /// A setup whose session is obtained without a person.
+    pub(crate) fn with_password() -> Self {
+        let mut setup = Setup::new();
+        setup.request.username = Some("ann".to_owned());
+        let file = setup.dir.path().join("password");
+        std::fs::write(&file, "canary-password\n").unwrap();
+        setup.request.password = Some(SecretSource::File(file));
+        setup
+    }
+
     /// The entry's file.
     pub(crate) fn entry(&self) -> serde_json::Value {
         serde_json::from_slice(&std::fs::read(self.entry_path()).unwrap()).unwrap()
@@ -164,5 +174,5 @@ pub(crate) fn entry_path(folder: &Path) -> std::path::PathBuf {
 
 fn is_entry(path: &Path) -> bool {
     let name = path.file_name().unwrap().to_str().unwrap();
-    name.ends_with(".json") && !name.ends_with(".provider.json")
+    name.ends_with(".json") && !name.ends_with(".provider.json") && name != "servers.json"
 }

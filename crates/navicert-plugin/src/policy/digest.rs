@@ -15,7 +15,10 @@ pub struct Sha256Digest([u8; 32]);
 
 impl Sha256Digest {
     /// Hashes the whole file.
-    pub(crate) fn from_file(mut file: &File) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn from_file(mut file: &File) -> io::Result<Self> {
         file.seek(SeekFrom::Start(0))?;
         let mut hasher = Sha256::new();
         let mut buffer = vec![0; 64 * 1024];

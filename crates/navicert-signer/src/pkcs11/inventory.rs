@@ -62,6 +62,21 @@ impl PublicObjects {
         !self.leaves.is_empty()
     }
 
+    /// Whether the public key is known.
+    pub(super) fn has_key(&self) -> bool {
+        !self.keys.is_empty() || self.is_complete()
+    }
+
+    /// The public key, whether or not there is a certificate for it.
+    pub(super) fn into_key(self, wanted: &KeyFilter) -> Result<PublicKey, SignError> {
+        match self.keys.as_slice() {
+            [key] => Ok(key.clone()),
+            [] if self.is_complete() => self.into_key_and_chain(wanted).map(|(key, _)| key),
+            [] => Err(SignError::NoKey { wanted: wanted.describe() }),
+            several => Err(SignError::Ambiguous { what: "keys", count: several.len() }),
+        }
+    }
+
     /// The key and its chain. A public key object takes precedence over the certificate, which may belong to another key
     /// with the same identifier; `SigningIdentity::new` checks that they match.
     pub(super) fn into_key_and_chain(
@@ -113,7 +128,7 @@ pub(super) fn has_match(session: &Session, wanted: &KeyFilter) -> bool {
     classes.into_iter().any(seen)
 }
 
-fn read_certificate(session: &Session, handle: ObjectHandle) -> Option<CertificateDer<'static>> {
+pub(super) fn read_certificate(session: &Session, handle: ObjectHandle) -> Option<CertificateDer<'static>> {
     let values = session.get_attributes(handle, &[AttributeType::Value]).ok()?;
     values.into_iter().find_map(|value| match value {
         Attribute::Value(der) => Some(CertificateDer::from(der)),
@@ -258,7 +273,7 @@ fn is_authority(certificate: &CertificateDer<'static>) -> bool {
     X509Certificate::from_der(certificate).is_ok_and(|(_, parsed)| parsed.is_ca())
 }
 
-fn id_and_label(session: &Session, handle: ObjectHandle) -> (Vec<u8>, String) {
+pub(super) fn id_and_label(session: &Session, handle: ObjectHandle) -> (Vec<u8>, String) {
     let (mut id, mut label) = (Vec::new(), String::new());
     for value in
         session.get_attributes(handle, &[AttributeType::Id, AttributeType::Label]).unwrap_or_default()

@@ -10,6 +10,8 @@
 pub mod bare;
 mod configuration;
 #[cfg(feature = "pkcs11")]
+mod enrollment;
+#[cfg(feature = "pkcs11")]
 mod inventory;
 #[cfg(feature = "pkcs11")]
 mod key_builder;
@@ -26,6 +28,8 @@ mod sign;
 mod uri;
 
 pub use configuration::{ConfigurationError, KeySelection};
+#[cfg(feature = "pkcs11")]
+pub use enrollment::{DeviceKey, NewKey};
 #[cfg(feature = "pkcs11")]
 pub use inventory::{CertificateHolder, FoundKey, inventory};
 #[cfg(feature = "pkcs11")]

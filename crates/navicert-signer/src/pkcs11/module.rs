@@ -98,8 +98,21 @@ impl Pkcs11Module {
 
     /// Opens a session on a token.
     pub(super) fn session(self: &Arc<Self>, token: &Pkcs11Token) -> Result<LeasedSession, SignError> {
+        self.leased(token, Pkcs11::open_ro_session)
+    }
+
+    /// Opens a session that can create objects on a token.
+    pub(super) fn writing_session(self: &Arc<Self>, token: &Pkcs11Token) -> Result<LeasedSession, SignError> {
+        self.leased(token, Pkcs11::open_rw_session)
+    }
+
+    fn leased(
+        self: &Arc<Self>,
+        token: &Pkcs11Token,
+        open: impl FnOnce(&Pkcs11, Slot) -> Result<Session, Error>,
+    ) -> Result<LeasedSession, SignError> {
         let lease = self.lease();
-        match self.context.open_ro_session(token.slot) {
+        match open(&self.context, token.slot) {
             Ok(session) => Ok(LeasedSession { session, _lease: lease }),
             Err(Error::Pkcs11(RvError::TokenNotPresent | RvError::DeviceRemoved, _)) => {
                 Err(SignError::Removed { token: token.label.clone() })

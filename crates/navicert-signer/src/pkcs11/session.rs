@@ -11,7 +11,7 @@ use cryptoki::types::AuthPin;
 use rustls_pki_types::CertificateDer;
 
 use super::configuration::KeySelection;
-use super::inventory::{self, KeyFilter};
+use super::inventory::{self, KeyFilter, PublicObjects};
 use super::module::{LeasedSession, PinState, Pkcs11Module, Pkcs11Token, code_name, device_error};
 use super::sign;
 use super::uri::Pkcs11Uri;
@@ -87,7 +87,7 @@ impl OpenSession {
 
 /// Why a login is needed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum LoginPurpose {
+pub(super) enum LoginPurpose {
     /// A new session.
     Session,
     /// A new session with a reinserted device.
@@ -97,21 +97,43 @@ enum LoginPurpose {
 }
 
 impl Pkcs11Key {
+    /// Finds the key with its certificates.
     fn find(
         module: Arc<Pkcs11Module>,
         uri: &Pkcs11Uri,
         pin_provider: Arc<dyn PinProvider>,
     ) -> Result<(Self, Vec<CertificateDer<'static>>), SignError> {
+        let select = |found: PublicObjects, wanted: &KeyFilter| found.into_key_and_chain(wanted);
+        Self::find_with(module, uri, pin_provider, PublicObjects::is_complete, select)
+    }
+
+    /// Finds the key, whether or not it has a certificate.
+    pub(super) fn find_without_certificate(
+        module: Arc<Pkcs11Module>,
+        uri: &Pkcs11Uri,
+        pin_provider: Arc<dyn PinProvider>,
+    ) -> Result<Self, SignError> {
+        let select = |found: PublicObjects, wanted: &KeyFilter| Ok((found.into_key(wanted)?, ()));
+        Self::find_with(module, uri, pin_provider, PublicObjects::has_key, select).map(|(key, ())| key)
+    }
+
+    fn find_with<T>(
+        module: Arc<Pkcs11Module>,
+        uri: &Pkcs11Uri,
+        pin_provider: Arc<dyn PinProvider>,
+        is_enough: impl FnOnce(&PublicObjects) -> bool,
+        select: impl FnOnce(PublicObjects, &KeyFilter) -> Result<(PublicKey, T), SignError>,
+    ) -> Result<(Self, T), SignError> {
         let wanted = KeyFilter::from_uri(uri);
         let (token, leased) = find_token(&module, uri, &wanted)?;
         let mut found = inventory::find_public_objects(&leased.session, &wanted)?;
         let mut state = SessionState::Closed;
-        if !found.is_complete() && token.needs_login {
+        if !is_enough(&found) && token.needs_login {
             log_in(&leased.session, &token, &*pin_provider, LoginPurpose::Session)?;
             found = inventory::find_public_objects(&leased.session, &wanted)?;
             state = SessionState::Open(OpenSession::new(leased, &wanted, token.clone())?);
         }
-        let (public_key, chain) = found.into_key_and_chain(&wanted)?;
+        let (public_key, selected) = select(found, &wanted)?;
         let schemes = sign::schemes(public_key.algorithm(), &token.mechanisms);
         if schemes.is_empty() {
             let scheme = format!(
@@ -133,7 +155,7 @@ impl Pkcs11Key {
             pin_provider,
             state: Mutex::new(state),
         };
-        Ok((key, chain))
+        Ok((key, selected))
     }
 
     /// The label of the token.
@@ -280,7 +302,7 @@ impl fmt::Debug for Pkcs11Key {
 }
 
 /// Finds the matching token and opens a session. If several match, selects the one that has the object.
-fn find_token(
+pub(super) fn find_token(
     module: &Arc<Pkcs11Module>,
     uri: &Pkcs11Uri,
     wanted: &KeyFilter,
@@ -324,8 +346,9 @@ fn state_after(error: &SignError) -> SessionState {
     }
 }
 
-/// Logs in with exactly one attempt: devices lock after a few failed ones.
-fn log_in(
+/// Logs in with exactly one attempt: devices lock after a few failed ones. Asks for no PIN if another session of this process
+/// is logged in: a login holds for all sessions with the token.
+pub(super) fn log_in(
     session: &Session,
     token: &Pkcs11Token,
     pin_provider: &dyn PinProvider,
@@ -333,6 +356,9 @@ fn log_in(
 ) -> Result<(), SignError> {
     let label = || token.label.clone();
     let user = if login == LoginPurpose::Signature { UserType::ContextSpecific } else { UserType::User };
+    if login == LoginPurpose::Session && is_logged_in(session) {
+        return Ok(());
+    }
     if token.pin == PinState::Locked {
         return Err(SignError::PinLocked { token: label() });
     }
@@ -365,6 +391,11 @@ fn log_in(
         }),
         Err(error) => Err(device_error(&error)),
     }
+}
+
+fn is_logged_in(session: &Session) -> bool {
+    use cryptoki::session::SessionState::{RoUser, RwUser};
+    session.get_session_info().is_ok_and(|facts| matches!(facts.session_state(), RoUser | RwUser))
 }
 
 fn private_key(session: &Session, wanted: &KeyFilter) -> Result<ObjectHandle, SignError> {

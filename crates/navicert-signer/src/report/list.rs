@@ -3,12 +3,16 @@
 use std::fmt;
 use std::sync::Arc;
 
-use navicert_types::tree::yaml_quoted;
+use navicert_types::external_signer::PROVIDER;
+use navicert_types::tree::{Mapping, Node, yaml_quoted};
 use serde::Serialize;
 
 use crate::error::SignError;
-use crate::pkcs11::{FoundKey, PinState, Pkcs11Module, Pkcs11Token, inventory};
+use crate::pkcs11::{FoundKey, PinState, Pkcs11Module, Pkcs11Token, Pkcs11Uri, inventory};
 use crate::{KeyAlgorithm, PublicKey, Scheme};
+
+/// The signer that kubeconfigs name for PKCS#11 keys.
+pub const SIGNER_PROGRAM: &str = "navicert-signer-pkcs11";
 
 /// The result of `signer list`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -103,6 +107,19 @@ impl ListReport {
         Ok(())
     }
 
+    /// The keys that a URI selects, or all of them. Only those with a certificate can be used by a client.
+    pub fn select(&self, uri: Option<&Pkcs11Uri>) -> Vec<&KeyReport> {
+        let mut found = Vec::new();
+        for module in &self.modules {
+            for token in &module.tokens {
+                let is_wanted =
+                    |key: &&KeyReport| uri.is_none_or(|uri| is_selected(uri, &module.path, token, key));
+                found.extend(token.keys.iter().filter(is_wanted));
+            }
+        }
+        found
+    }
+
     /// Whether a key was found.
     pub fn has_keys(&self) -> bool {
         self.modules.iter().flat_map(|module| &module.tokens).any(|token| !token.keys.is_empty())
@@ -140,6 +157,42 @@ impl From<&FoundKey> for KeyReport {
             uri: key.uri.to_string(),
             module_path: key.uri.module_path.clone().unwrap_or_default(),
         }
+    }
+}
+
+/// Whether every attribute of the URI that the report knows is the key's.
+fn is_selected(uri: &Pkcs11Uri, module: &str, token: &TokenReport, key: &KeyReport) -> bool {
+    let is = |wanted: &Option<String>, found: &str| wanted.as_deref().is_none_or(|wanted| wanted == found);
+    let id =
+        |octets: &Vec<u8>| octets.iter().map(|octet| format!("{octet:02x}")).collect::<String>() == key.id;
+    is(&uri.token, &token.label)
+        && is(&uri.serial, &token.serial)
+        && is(&uri.model, &token.model)
+        && is(&uri.manufacturer, &token.manufacturer)
+        && is(&uri.object, &key.label)
+        && is(&uri.module_path, module)
+        && uri.slot_id.is_none_or(|slot| slot == token.slot_id)
+        && uri.id.as_ref().is_none_or(id)
+}
+
+impl KeyReport {
+    /// The path of the module that it is found with.
+    pub fn module_path(&self) -> &str {
+        &self.module_path
+    }
+
+    /// The user of a kubeconfig that selects it by this URI.
+    pub fn kubeconfig_user(uri: &str) -> Node {
+        let mut config = Mapping::default();
+        config.push("pathExec", SIGNER_PROGRAM);
+        config.push("signerApiVersion", "v1");
+        config.push("uri", uri);
+        let mut provider = Mapping::default();
+        provider.push("name", PROVIDER);
+        provider.push("config", config);
+        let mut user = Mapping::default();
+        user.push("auth-provider", provider);
+        Node::new(user)
     }
 }
 
@@ -208,13 +261,13 @@ impl fmt::Display for KeyReport {
         write!(
             f,
             "\n  kubeconfig:\n\
-             \n    users:\n    - name: {name}\n      user:\n        auth-provider:\n          name: externalSigner\n          config:\n\
-             \x20           pathExec: navicert-signer-pkcs11\n\
+             \n    users:\n    - name: {name}\n      user:\n        auth-provider:\n          name: {PROVIDER}\n          config:\n\
+             \x20           pathExec: {SIGNER_PROGRAM}\n\
              \x20           signerApiVersion: v1\n\
              \x20           uri: {uri}\n\
              \n  kuberc (allows it):\n\
              \n    apiVersion: kubectl.config.k8s.io/v1beta1\n    kind: Preference\n    credentialPluginPolicy: Allowlist\n    credentialPluginAllowlist:\n\
-             \x20   - command: navicert-signer-pkcs11\n      pathLib: [{module}]\n"
+             \x20   - command: {SIGNER_PROGRAM}\n      pathLib: [{module}]\n"
         )
     }
 }

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 mod devices;
+mod enrollment;
 mod keys;
 #[expect(dead_code, reason = "other tests use the rest")]
 #[path = "../handshakes/memory.rs"]

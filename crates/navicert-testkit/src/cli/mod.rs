@@ -6,6 +6,8 @@ pub mod json_schema;
 pub mod output_schema;
 pub mod process;
 pub mod program;
+#[cfg(unix)]
+pub mod pseudo_terminal;
 pub mod sibling;
 pub mod tools;
 pub mod transcript;

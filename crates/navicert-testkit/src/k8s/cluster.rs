@@ -176,6 +176,11 @@ impl Cluster {
         &self.files.authentication_config
     }
 
+    /// The matching kubectl.
+    pub fn kubectl_program(&self) -> &Path {
+        &self.files.kubectl
+    }
+
     /// The matching kubectl with a kubeconfig; its caches go with the cluster.
     pub fn kubectl(&self, kubeconfig: &Path) -> Program {
         Program::new(&self.files.kubectl)
@@ -232,6 +237,15 @@ impl Cluster {
         drop(self.stdin.take());
         let _ = self.child.wait(); // it has limits of its own for everything it waits for
     }
+}
+
+/// The kubectl of `peers/`, without a cluster.
+///
+/// # Panics
+/// If `NAVICERT_PEERS` is not set.
+pub fn current_kubectl() -> PathBuf {
+    let programs = environment::variable(VARIABLE);
+    Path::new(&programs.unwrap_or_else(|| panic!("missing {VARIABLE}: run `make interop`"))).join("kubectl")
 }
 
 impl Drop for Cluster {

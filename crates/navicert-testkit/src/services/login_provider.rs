@@ -42,6 +42,8 @@ pub struct LoginProviderState {
     pub answer: Map<String, Value>,
     /// Refresh tokens are used once, and a second use ends the session.
     pub rotates: bool,
+    /// The refresh token before the valid one brings the valid one again, until that has been used: an answer may have been lost.
+    pub forgives_lost_answers: bool,
     /// Answers to device polls before the token: `error` codes.
     pub device_answers: Vec<&'static str>,
     /// The device endpoint rejects PKCE.
@@ -50,6 +52,8 @@ pub struct LoginProviderState {
     pub codes: HashMap<String, String>,
     /// The refresh token that is valid.
     pub refresh_token: Option<String>,
+    /// The one before it.
+    previous_refresh_token: Option<String>,
     /// The session has been ended.
     pub is_over: bool,
     /// Forms that the token endpoint received.
@@ -72,10 +76,12 @@ impl LoginProvider {
             claims: Map::new(),
             answer: Map::new(),
             rotates: true,
+            forgives_lost_answers: false,
             device_answers: Vec::new(),
             device_without_pkce: false,
             codes: HashMap::new(),
             refresh_token: None,
+            previous_refresh_token: None,
             is_over: false,
             forms: Vec::new(),
             sent: Vec::new(),
@@ -163,6 +169,12 @@ impl LoginProviderState {
         SystemClock.now().as_second() + self.clock_offset
     }
 
+    /// Whether a refresh with this token brings tokens.
+    pub fn honours(&self, refresh_token: &str) -> bool {
+        let valid = [&self.refresh_token, &self.previous_refresh_token];
+        !self.is_over && valid.into_iter().flatten().any(|token| token == refresh_token)
+    }
+
     /// With the provider's time.
     fn dated(&self, answer: Answer) -> Answer {
         let time = Timestamp::from_second(self.now()).expect("a time");
@@ -176,7 +188,7 @@ impl LoginProviderState {
         let mut nonce = None;
         match field("grant_type") {
             "refresh_token" => {
-                if self.is_over || self.refresh_token.as_deref() != Some(field("refresh_token")) {
+                if !self.honours(field("refresh_token")) {
                     // One use of an old token ends the session, as with providers that detect reuse.
                     self.is_over = true;
                     return failure("invalid_grant", "Session not active");
@@ -200,7 +212,10 @@ impl LoginProviderState {
             claims["nonce"] = json!(nonce);
         }
         replace(&mut claims, &self.claims);
-        if self.rotates || self.refresh_token.is_none() {
+        let used = form.get("refresh_token");
+        let is_repeated = used.is_some() && used == self.previous_refresh_token.as_ref();
+        if self.rotates && !is_repeated || self.refresh_token.is_none() {
+            self.previous_refresh_token = used.filter(|_| self.forgives_lost_answers).cloned();
             self.refresh_token = Some(format!("canary-refresh-{}", self.serial));
         }
         let mut answer = json!({

@@ -246,7 +246,7 @@ impl Writer {
 }
 
 /// Auth provider settings that are never secret; every other setting is masked.
-const NON_SECRET_PROVIDER_SETTINGS: [&str; 14] = [
+pub(super) const NON_SECRET_PROVIDER_SETTINGS: [&str; 14] = [
     "apiserver-id",
     "client-id",
     "cmd-path",

@@ -17,6 +17,27 @@ pub fn source_text(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
+/// Encodes an edited [`source_text`] as its original is encoded: with its byte order mark, in UTF-8 or UTF-16.
+///
+/// ```
+/// use navicert_types::tree::{encode_like, source_text};
+///
+/// let original = b"\xFF\xFEa\0";
+/// assert_eq!(encode_like(original, &source_text(original)), original);
+/// ```
+pub fn encode_like(original: &[u8], text: &str) -> Vec<u8> {
+    match original {
+        [0xFF, 0xFE, ..] => {
+            [0xFF, 0xFE].into_iter().chain(text.encode_utf16().flat_map(u16::to_le_bytes)).collect()
+        }
+        [0xFE, 0xFF, ..] => {
+            [0xFE, 0xFF].into_iter().chain(text.encode_utf16().flat_map(u16::to_be_bytes)).collect()
+        }
+        _ if original.starts_with(UTF8_BYTE_ORDER_MARK) => [UTF8_BYTE_ORDER_MARK, text.as_bytes()].concat(),
+        _ => text.as_bytes().to_vec(),
+    }
+}
+
 /// Decodes the text of a YAML file.
 pub(super) fn yaml_text(bytes: &[u8]) -> Result<Cow<'_, str>, Diagnostic> {
     let text: Cow<'_, str> = match utf16(bytes) {

@@ -24,9 +24,11 @@ Takes every flag of `navicert login`; --listen-address, the redirect URI and the
 pub(crate) const LOGIN_SETUP: &str = "\
 Examples:
   navicert login setup --oidc-issuer-url=https://id.example.com --oidc-client-id=kubernetes
+  navicert login setup --oidc-issuer-url=https://id.example.com --oidc-client-id=kubernetes --write --context=prod
+  navicert login setup --from-kubelogin --write --force
 
-Prints an AuthenticationConfiguration that it has tried with your token, RBAC bindings and the user of a kubeconfig, and writes no file. \
-Claims are shown on a terminal only.";
+Prints an AuthenticationConfiguration that it has tried with your token, RBAC bindings and the user of a kubeconfig. With --write, puts the \
+user into the kubeconfig: shows the change, asks, and keeps the previous file as FILE.bak. Claims are shown on a terminal only.";
 
 pub(crate) const LOGIN_CLEAN: &str = "\
 Examples:
@@ -38,13 +40,16 @@ Asks no provider: sessions stay valid there. `navicert logout` revokes one.";
 pub(crate) const LOGOUT: &str = "\
 Examples:
   navicert logout --oidc-issuer-url=https://id.example.com --oidc-client-id=kubernetes
-  navicert logout --oidc-issuer-url=https://id.example.com --oidc-client-id=kubernetes --local
+  navicert logout --context prod --browser
+  navicert logout --all --local
 
-Give the flags of the login that select the session; those of `navicert login` are accepted.";
+Give the flags of the login that select the session, the context that uses it, or --all. --browser ends the browser's own session at \
+the provider as well; its page may ask you to confirm.";
 
 pub(crate) const STATUS: &str = "\
 Examples:
   navicert status
+  navicert status --context prod
   navicert status -o json
 
 Exits with 0 if a session has a fresh token, and with 1 otherwise.";
@@ -80,6 +85,7 @@ The last line says what to fix first. A credential plugin is run if the server i
 pub(crate) const EXEC_PLUGIN: &str = "\
 Examples:
   navicert exec-plugin check aws eks get-token --cluster-name test
+  navicert exec-plugin keep --any-directory -- aws eks get-token --cluster-name test
   navicert exec-plugin decode --jsonl < responses.jsonl";
 
 pub(crate) const EXEC_PLUGIN_CHECK: &str = "\
@@ -89,6 +95,25 @@ Examples:
 
 Options of navicert stand before COMMAND; everything after it is passed to the plugin. The plugin is run with and without cluster \
 information and a terminal. Its output is never shown. A plugin that supports only one version of ExecCredential conforms.";
+
+pub(crate) const EXEC_PLUGIN_KEEP: &str = "\
+Examples:
+  navicert exec-plugin keep --any-directory -- aws eks get-token --cluster-name test
+  navicert exec-plugin keep --max-age 5m --drop-env TMUX_PANE -- kubelogin get-token
+  navicert exec-plugin keep --clear
+
+In a kubeconfig, write it before the plugin: command: navicert, args: [exec-plugin, keep, --any-directory, --, aws, eks, …]. Answers are \
+kept per plugin, arguments, environment, cluster and working directory until they expire, in the memory of a process that ends by itself; \
+an answer without expiry is kept for a minute. A client that runs the plugin twice was refused with the first answer, and gets a new one. \
+The exit code is the plugin's.";
+
+pub(crate) const EXEC_PLUGIN_PIN: &str = "\
+Examples:
+  navicert exec-plugin pin aws eks get-token
+  navicert exec-plugin pin --yes --add-plugins-in-use /usr/local/bin/gke-gcloud-auth-plugin
+
+Options of navicert stand before COMMAND. Shows the change of the kuberc and asks before it writes. The first entry makes the policy an \
+allowlist, which forbids every other plugin: those in use are listed, and can be added. Pin a plugin again after each update.";
 
 pub(crate) const EXEC_PLUGIN_DECODE: &str = "\
 Examples:
@@ -204,7 +229,8 @@ Examples:
 pub(crate) const SIGNER: &str = "\
 Examples:
   navicert signer list
-  navicert signer check 'pkcs11:token=YubiKey;id=%01'";
+  navicert signer check 'pkcs11:token=YubiKey;id=%01'
+  navicert signer request 'pkcs11:object=ann' --common-name ann --submit --wait --store";
 
 pub(crate) const SIGNER_LIST: &str = "\
 Examples:
@@ -218,6 +244,24 @@ Examples:
   navicert signer check 'pkcs11:token=YubiKey;id=%01?module-path=/usr/lib/libykcs11.so'
 
 The PIN is read from the URI's `pin-source` file, from the NAVICERT_PINENTRY program or from the terminal.";
+
+pub(crate) const SIGNER_REQUEST: &str = "\
+Examples:
+  navicert signer request 'pkcs11:token=machine;object=ann' --generate ec-p256 --common-name ann
+  navicert signer request 'pkcs11:object=ann' --common-name ann --submit --wait --store
+  navicert signer request 'pkcs11:token=machine;object=ann' --certificate ann.crt --store
+
+Prints the request as PEM, or the certificate if there is one. --submit uses the current context, whose user needs the permission to create \
+CertificateSigningRequests; an administrator approves it with `kubectl certificate approve NAME`. With --wait and --name, waits for a \
+request that was submitted before.";
+
+pub(crate) const SIGNER_SETUP: &str = "\
+Examples:
+  navicert signer setup --context prod
+  navicert signer setup 'pkcs11:token=YubiKey;id=%01' --module /usr/lib/libykcs11.so --user ann --yes
+
+Shows the changes of both files and asks before it writes. No PIN is needed. The first entry of a kuberc makes its policy an allowlist, \
+which forbids every other plugin: those in use are listed, and can be added.";
 
 pub(crate) const SIGNER_SERVE: &str = "\
 Examples:

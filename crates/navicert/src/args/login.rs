@@ -2,7 +2,7 @@
 //! themselves, by kubelogin's rules: `command/login.rs`.
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use navicert_login::args::{FLAGS, Flag, FlagKind};
+use navicert_login::args::{FLAGS, Flag, FlagKind, LOGOUT_FLAGS, SETUP_FLAGS, STATUS_FLAGS};
 
 use super::examples;
 
@@ -47,22 +47,19 @@ fn login(command: Command) -> Command {
         .after_help(examples::LOGIN_CLEAN)
         .args(cache_flags());
     let setup = Command::new("setup")
-        .about("Check a provider, log in, and print what to configure")
+        .about("Check a provider, log in, and print or write what to configure")
         .after_help(examples::LOGIN_SETUP)
+        .args(SETUP_FLAGS.iter().map(argument))
         .args(flags());
     command.args(flags()).subcommand(get_token).subcommand(setup).subcommand(clean)
 }
 
 fn logout(command: Command) -> Command {
-    let local = Arg::new("local")
-        .long("local")
-        .action(ArgAction::SetTrue)
-        .help("Remove the session here and do not ask the provider");
-    command.args(flags()).arg(local)
+    command.args(flags()).args(LOGOUT_FLAGS.iter().map(argument))
 }
 
 fn status(command: Command) -> Command {
-    command.args(cache_flags())
+    command.args(cache_flags()).args(STATUS_FLAGS.iter().map(argument))
 }
 
 /// `--output` is one of navicert's own. The others are accepted for kubelogin's kubeconfigs, and nothing recommends them: other
@@ -89,6 +86,12 @@ fn argument(flag: &'static Flag) -> Arg {
         FlagKind::List | FlagKind::Array | FlagKind::Map => {
             argument.action(ArgAction::Append).value_name(flag.value)
         }
+        FlagKind::OptionalText => argument
+            .action(ArgAction::Set)
+            .value_name(flag.value)
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value(""),
         FlagKind::Text | FlagKind::Integer => argument.action(ArgAction::Set).value_name(flag.value),
     }
 }

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use navicert_server::settings::parse_listen_address;
 
 use super::client::PluginArgs;
-use super::{ConnectionArgs, Profile, examples};
+use super::{ConnectionArgs, Profile, duration, examples};
 
 pub(crate) const HELP: &str = "\
 Examples:
@@ -333,11 +333,4 @@ pub(crate) enum LogFormat {
     Text,
     /// One JSON object per line
     Json,
-}
-
-/// Parses a duration such as `1m30s`, as Kubernetes does.
-fn duration(text: &str) -> Result<Duration, String> {
-    let read: navicert_types::time::Duration =
-        text.parse().map_err(|error: navicert_types::time::DurationError| error.to_string())?;
-    read.to_std().ok_or_else(|| "must not be negative".to_owned())
 }

@@ -3,10 +3,12 @@
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
-use navicert_client::doctor::{self, Conclusion, DoctorEvent, DoctorReport, StepResult, StepStatus};
+use navicert_client::doctor::{
+    self, Conclusion, DoctorEvent, DoctorReport, DoctorSettings, StepResult, StepStatus,
+};
 use navicert_client::report::DoctorSummary;
 
-use super::connect;
+use super::{connect, login};
 use crate::args::client::DoctorArgs;
 use crate::env::Environment;
 use crate::exit::Exit;
@@ -26,10 +28,12 @@ pub(crate) fn run(
     let mut lines = ReportPrinter { output, skipped: Vec::new(), failure: None, progress };
     let report = connect::block_on(async {
         let on_event = &mut |event: DoctorEvent<'_>| lines.on_event(event);
-        match &args.front_proxy {
-            Some(header) => doctor::diagnose_front_proxy(&options, header.clone(), on_event).await,
-            None => doctor::diagnose(&options, on_event).await,
+        let inspector = login::inspector(environment);
+        let mut settings = DoctorSettings::default().login(inspector);
+        if let Some(header) = &args.front_proxy {
+            settings = settings.front_proxy(header.clone());
         }
+        doctor::diagnose_with(&options, settings, on_event).await
     })?;
     lines.end(&report)?;
     Ok(match report.conclusion() {

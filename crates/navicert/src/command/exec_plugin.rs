@@ -1,6 +1,8 @@
-//! `navicert exec-plugin`: for authors of credential plugins, and for tests that compare clients.
+//! `navicert exec-plugin`: for users and authors of credential plugins, and for tests that compare clients.
 
 mod check;
+pub(crate) mod keep;
+mod pin;
 mod terminal;
 
 use navicert_client::report::exec_batch as batch;
@@ -19,6 +21,8 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     match verb {
         ExecPluginVerb::Check(args) => check::run(args, environment, output),
+        ExecPluginVerb::Keep(args) => keep::run(args, environment, output),
+        ExecPluginVerb::Pin(args) => pin::run(args, environment, output),
         ExecPluginVerb::Decode(_) => process_lines(batch::decode_line, output),
         ExecPluginVerb::Info(_) => process_lines(batch::info_line, output),
     }

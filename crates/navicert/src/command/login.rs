@@ -2,17 +2,22 @@
 //! where possible: kubectl starts this program for every command.
 
 pub(crate) mod json_reports;
+mod kubeconfig_context;
+mod logout;
 mod report;
+mod setup;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};
 use std::sync::Arc;
 
+use navicert_client::doctor::InspectLogin;
 use navicert_client::exec::author::{
     self, PluginInput, PluginInputError, PluginResponse, WriteResponseError,
 };
 use navicert_login::args::{self, ExtensionDefaults, LoginVerb, ParsedFlags};
 use navicert_login::cache::CacheFolder;
+use navicert_login::doctor::LoginInspector;
 use navicert_login::request::Form;
 use navicert_login::{ExitClass, Invocation, LoginContext, LoginError, LoginRequest, LoginSession, Messages};
 use navicert_types::exec_credential::INFO_VARIABLE;
@@ -74,12 +79,12 @@ pub(crate) fn run(arguments: &[OsString]) -> Exit {
         Verb::Login(LoginVerb::Get(form)) => get(form, &flags, &environment, info.as_deref(), &output),
         Verb::Login(LoginVerb::Clean) => report::clean(&flags, &environment, &output),
         Verb::Login(LoginVerb::Version) => report::version(),
-        Verb::Login(LoginVerb::Setup) => report::setup(&flags, &environment, &output),
+        Verb::Login(LoginVerb::Setup) => setup::run(&words, &flags, &environment, &output),
         Verb::Login(LoginVerb::StandAlone) => Err(LoginError::Usage(
             "kubelogin's stand-alone mode is not provided; use get-token in the kubeconfig's exec section"
                 .to_owned(),
         )),
-        Verb::Logout => report::logout(&flags, has_local(&words), &environment, &output),
+        Verb::Logout => logout::logout(&flags, &environment, &output),
         Verb::Status => report::status(&flags, &environment, &output),
     };
     result.unwrap_or_else(|error| output.fail(&error))
@@ -105,18 +110,18 @@ fn split_verb<'w>(words: &[&'w str], is_alias: bool) -> (Verb, Vec<&'w str>) {
     (verb, before.iter().chain(rest).copied().collect())
 }
 
-fn has_local(words: &[&str]) -> bool {
-    words.contains(&"--local")
-}
-
 fn parse_flags(verb: Verb, words: &[&str], output: &mut LoginOutput) -> Result<ParsedFlags, LoginError> {
-    let words: Vec<&str> =
-        words.iter().filter(|word| verb != Verb::Logout || **word != "--local").copied().collect();
     // An error of another flag is printed in this format too.
-    if asks_for_json(&words) {
+    if asks_for_json(words) {
         output.format = Format::Json;
     }
-    let flags = args::parse(&words)?;
+    let further = match verb {
+        Verb::Login(LoginVerb::Setup) => args::SETUP_FLAGS,
+        Verb::Login(_) => &[],
+        Verb::Logout => args::LOGOUT_FLAGS,
+        Verb::Status => args::STATUS_FLAGS,
+    };
+    let flags = args::parse_with(words, further)?;
     output.format = match flags.text("output") {
         None | Some("text" | "yaml") => Format::Text,
         Some("json") => Format::Json,
@@ -151,7 +156,8 @@ fn get(
         Some(_) => Invocation::Exec { is_interactive: input.is_interactive() },
         None => Invocation::ByHand,
     };
-    let context = context(environment, invocation);
+    let mut context = context(environment, invocation);
+    context.server = input.cluster().map_err(|error| input_error(&error))?.map(|cluster| cluster.server);
     if request.connection.is_insecure && context.terminals.stderr {
         context
             .messages
@@ -208,6 +214,11 @@ fn context(environment: &Environment, invocation: Invocation) -> LoginContext {
     )
 }
 
+/// Looks at sessions for `doctor`.
+pub(crate) fn inspector(environment: &Environment) -> Arc<dyn InspectLogin> {
+    Arc::new(LoginInspector::new(context(environment, Invocation::ByHand)))
+}
+
 fn folder(flags: &ParsedFlags, environment: &Environment) -> Result<(CacheFolder, LoginContext), LoginError> {
     let context = context(environment, Invocation::ByHand);
     let dir = flags.filled("token-cache-dir").map(std::path::PathBuf::from);
@@ -224,6 +235,17 @@ impl Messages for StandardError {
     }
 }
 
+fn exit_of(error: &LoginError) -> Exit {
+    match error.exit() {
+        ExitClass::Failure => Exit::No,
+        ExitClass::Usage => Exit::Usage,
+        ExitClass::BadInput => Exit::BadInput,
+        ExitClass::Unreachable => Exit::Unreachable,
+        ExitClass::Denied => Exit::Denied,
+        _ => Exit::Bug,
+    }
+}
+
 /// How results and errors are printed.
 struct LoginOutput {
     /// A client started the program and reads its standard output.
@@ -234,14 +256,7 @@ struct LoginOutput {
 impl LoginOutput {
     /// Prints the error: as a `Status` for a client, as an object with `-o json`, and as one sentence on standard error.
     fn fail(&self, error: &LoginError) -> Exit {
-        let exit = match error.exit() {
-            ExitClass::Failure => Exit::No,
-            ExitClass::Usage => Exit::Usage,
-            ExitClass::BadInput => Exit::BadInput,
-            ExitClass::Unreachable => Exit::Unreachable,
-            ExitClass::Denied => Exit::Denied,
-            _ => Exit::Bug,
-        };
+        let exit = exit_of(error);
         let message = redact::line(&error.to_string()).into_owned();
         // A closed stream leaves no reader to tell.
         if self.is_exec {

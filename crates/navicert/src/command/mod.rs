@@ -22,3 +22,4 @@ pub(crate) mod tls_verify;
 pub(crate) mod upstream_failure;
 pub(crate) mod version;
 pub(crate) mod whoami;
+pub(crate) mod write_files;

@@ -2,7 +2,9 @@
 
 mod check;
 mod list;
+mod request;
 mod serve;
+mod setup;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -33,6 +35,8 @@ pub(crate) fn run(
     match verb {
         SignerVerb::List(args) => list::run(args, &around, output),
         SignerVerb::Check(args) => check::run(args, &around, output),
+        SignerVerb::Request(args) => request::run(args, &around, environment, output),
+        SignerVerb::Setup(args) => setup::run(args, &around, environment, output),
         SignerVerb::Serve(args) => serve::run(args, &around, output),
     }
 }

@@ -5,6 +5,7 @@
 mod credentials;
 mod front_proxies;
 mod handshakes;
+mod logins;
 mod nginx;
 mod plugins;
 mod proxies;

@@ -101,7 +101,8 @@ fn identity_providers_that_fail_are_reported() {
     let provider = json!({"auth-provider": {"name": "oidc", "config": {
         "idp-issuer-url": "https://127.0.0.1:9", "client-id": "navicert", "id-token": super::EXPIRED,
     }}});
-    let fix = "log in again as user `ann`: its identity provider returned no token";
+    // L1114
+    let fix = "replace the tokens of user `ann` by a login: navicert login setup --oidc-issuer-url=https://127.0.0.1:9 --oidc-client-id=navicert";
     check_fix("oidc-expired-without-refresh-token", fix, Setup::new().user(provider).context(34));
     let removed = json!({"auth-provider": {"name": "gcp"}});
     let fix = "give user `ann` an exec plugin (`gke-gcloud-auth-plugin`) instead of the auth-provider";

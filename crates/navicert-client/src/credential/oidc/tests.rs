@@ -132,7 +132,7 @@ async fn client_secret_goes_into_the_header_and_if_rejected_into_the_form() {
     let source = fixture.oidc(&[("refresh-token", "r1"), ("client-secret", "s p@ce")]);
     assert_eq!(current(&source).await, Ok("new".into()));
     let request = fixture.provider.requests().pop().unwrap();
-    let expected = format!("Basic {}", STANDARD.encode("kubernetes:s%20p%40ce"));
+    let expected = format!("Basic {}", STANDARD.encode("kubernetes:s+p%40ce"));
     assert_eq!(request.header("authorization"), Some(expected.as_str()));
 
     let fixture = Fixture::new();

@@ -1,14 +1,13 @@
 //! dex with its own keys in memory and its mock connector. `make peers-tools` builds it.
 
-use std::net::{Ipv4Addr, TcpListener};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 use http::Request;
 use serde_json::{Value, json};
 
-use super::AUDIENCE;
+use super::{AUDIENCE, LOGIN_CLIENT, free_address};
 use crate::cli::program::{Program, Running};
 use crate::cli::tools;
 use crate::net::http_client::HttpClient;
@@ -32,33 +31,54 @@ impl Dex {
     /// If it does not start.
     pub async fn start(dir: &Path, issuer: &str, key_lifetime: &str) -> Option<Self> {
         let program = tools::peer_tool("dex", "dex")?;
-        let config = dir.join("dex.json");
-        // dex takes no port 0; the port was free a moment ago, and nothing else is given it so soon.
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free loopback port");
-        let listen = listener.local_addr().expect("a bound socket has an address");
-        drop(listener);
+        let listen = free_address();
         let settings = json!({
             "issuer": issuer,
             "storage": {"type": "memory"},
             "web": {"http": listen.to_string()},
-            "connectors": [{
-                "type": "mockPassword", "id": "mock", "name": "mock",
-                "config": {"username": "ann", "password": "any"},
-            }],
+            "connectors": connectors(),
             "oauth2": {"passwordConnector": "mock", "skipApprovalScreen": true},
             "staticClients": [{"id": AUDIENCE, "name": AUDIENCE, "secret": "loopback", "redirectURIs": ["https://client.example/"]}],
             "expiry": {"signingKeys": key_lifetime, "idTokens": "1h"},
         });
+        // No TLS to this address: any authority will do.
+        Some(Self::run(&program, dir, &settings, format!("http://{listen}"), &Ca::new("unused")).await)
+    }
+
+    /// Starts it for logins in a browser, with a certificate of `ca`, and returns it with the file of that CA: its address is its issuer, its client
+    /// is [`LOGIN_CLIENT`], its user `ann` with the password `any`. Refresh tokens are used once. `None`, reported as skipped, if it is
+    /// not installed.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub async fn start_for_login(ca: &Ca, dir: &Path) -> Option<(Self, PathBuf)> {
+        let program = tools::peer_tool("dex", "dex")?;
+        let (listen, files) = (free_address(), super::write_identity(ca, dir));
+        let settings = json!({
+            "issuer": format!("https://{listen}"),
+            "storage": {"type": "memory"},
+            "web": {"https": listen.to_string(), "tlsCert": files.certificate, "tlsKey": files.key},
+            "connectors": connectors(),
+            "oauth2": {"skipApprovalScreen": true},
+            // Without redirect URIs a public client may use any loopback address.
+            "staticClients": [{"id": LOGIN_CLIENT, "name": LOGIN_CLIENT, "public": true}],
+            "expiry": {"idTokens": "1h", "refreshTokens": {"reuseInterval": "0s"}},
+        });
+        let dex = Self::run(&program, dir, &settings, format!("https://{listen}"), ca).await;
+        Some((dex, files.ca))
+    }
+
+    async fn run(program: &Path, dir: &Path, settings: &Value, address: String, ca: &Ca) -> Self {
+        let config = dir.join("dex.json");
         std::fs::write(&config, settings.to_string()).expect("dex's configuration");
         let dex = Dex {
             program: Program::new(program).arguments(["serve".as_ref(), config.as_os_str()]).directory(dir),
             running: Mutex::default(),
-            address: format!("http://{listen}"),
-            // No TLS to this address: any authority will do.
-            client: HttpClient::trusting(&Ca::new("unused")),
+            address,
+            client: HttpClient::trusting(ca),
         };
         dex.restart().await;
-        Some(dex)
+        dex
     }
 
     /// The URL where it listens.
@@ -109,6 +129,11 @@ impl Dex {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         running.as_ref().map(Running::output).unwrap_or_default()
     }
+}
+
+/// One user, with a login form.
+fn connectors() -> Value {
+    json!([{"type": "mockPassword", "id": "mock", "name": "mock", "config": {"username": "ann", "password": "any"}}])
 }
 
 fn basic(user: &str, password: &str) -> String {

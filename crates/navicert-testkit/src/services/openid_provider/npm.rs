@@ -1,22 +1,17 @@
 //! `oidc-provider` from npm, run by node with the program beside this file. `scripts/install-tools` installs it.
 
-use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::path::{Path, PathBuf};
 
-use serde_json::Value;
-
-use crate::cli::program::{Program, Running};
-use crate::cli::tools;
 use crate::pki::ca::Ca;
+use crate::services::node_program::{NodeProgram, text};
 
 /// The provider, running until dropped.
 #[derive(Debug)]
 pub struct NpmProvider {
-    running: Running,
-    /// Number of the last command.
-    commands: AtomicUsize,
+    program: NodeProgram,
     address: String,
     issuer: String,
+    ca_file: PathBuf,
 }
 
 impl NpmProvider {
@@ -26,34 +21,19 @@ impl NpmProvider {
     /// # Panics
     /// If it does not start.
     pub async fn start(ca: &Ca, dir: &Path, issuer: Option<&str>) -> Option<Self> {
-        let package = tools::unpacked("oidc-provider", "oidc-provider/node_modules/oidc-provider")?;
-        let node = tools::installed("nodejs", "node")?;
-        let modules = package.ancestors().nth(2).expect("a folder of modules").to_owned();
-        let identity = ca.server().issue();
-        for (name, text) in
-            [("ca.pem", ca.pem()), ("certificate.pem", identity.chain_pem()), ("key.pem", identity.key_pem())]
-        {
-            std::fs::write(dir.join(name), text).expect("a file of the provider");
-        }
-        let script =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("src/services/openid_provider/openid-provider.mjs");
-        let running = Program::new(node)
-            .arguments([script, modules, dir.join("certificate.pem"), dir.join("key.pem")])
-            .arguments(issuer)
-            .variable("NODE_EXTRA_CA_CERTS", dir.join("ca.pem"))
-            .stdin("0 address\n")
-            .start_running()
-            .expect("node starts");
-        let mut provider = NpmProvider {
-            running,
-            commands: AtomicUsize::new(0),
-            address: String::new(),
-            issuer: String::new(),
-        };
-        let answer = provider.answer(0).await;
-        provider.address = text(&answer, "address");
-        provider.issuer = text(&answer, "issuer");
-        Some(provider)
+        let files = super::write_identity(ca, dir);
+        let mut arguments = vec![files.certificate, files.key];
+        arguments.extend(issuer.map(PathBuf::from));
+        let variables = [("NODE_EXTRA_CA_CERTS", files.ca.as_path())];
+        let script = "openid_provider/openid-provider.mjs";
+        let program = NodeProgram::start(script, "oidc-provider", arguments, &variables)?;
+        let answer = program.ask("address").await;
+        Some(NpmProvider {
+            address: text(&answer, "address"),
+            issuer: text(&answer, "issuer"),
+            program,
+            ca_file: files.ca,
+        })
     }
 
     /// The URL where it listens.
@@ -66,12 +46,17 @@ impl NpmProvider {
         &self.issuer
     }
 
+    /// The certificate of its CA.
+    pub fn ca_file(&self) -> &Path {
+        &self.ca_file
+    }
+
     /// A new ID token, signed with the newest key.
     ///
     /// # Panics
     /// If the login fails.
     pub async fn token(&self) -> String {
-        text(&self.ask("token").await, "token")
+        text(&self.program.ask("token").await, "token")
     }
 
     /// Signs with a new key from now on; the earlier ones stay published.
@@ -79,25 +64,18 @@ impl NpmProvider {
     /// # Panics
     /// If it does not answer.
     pub async fn rotate(&self) {
-        self.ask("rotate").await;
+        self.program.ask("rotate").await;
     }
 
-    async fn ask(&self, command: &str) -> Value {
-        let number = self.commands.fetch_add(1, Ordering::SeqCst) + 1;
-        self.running.type_in(&format!("{number} {command}\n"));
-        self.answer(number).await
+    /// How many requests of this grant its token endpoint has answered with tokens, such as `refresh_token`.
+    ///
+    /// # Panics
+    /// If it does not answer.
+    pub async fn grants(&self, grant_type: &str) -> u64 {
+        let answer = self.program.ask("grants").await;
+        answer
+            .pointer(&format!("/grants/{grant_type}"))
+            .and_then(serde_json::Value::as_u64)
+            .unwrap_or_default()
     }
-
-    /// The answer to a command. The provider also logs to the same stream.
-    async fn answer(&self, number: usize) -> Value {
-        let end = format!("\"number\":{number}}}\n");
-        let output = self.running.wait_for_output(&end).await;
-        let line = output.lines().find(|line| line.starts_with('{') && line.ends_with(end.trim_end()));
-        serde_json::from_str(line.expect("a line that starts with `{`")).expect("an answer in JSON")
-    }
-}
-
-fn text(answer: &Value, name: &str) -> String {
-    let value = answer.get(name).and_then(Value::as_str);
-    value.unwrap_or_else(|| panic!("missing `{name}` in the provider's answer")).to_owned()
 }

@@ -5,6 +5,7 @@
 //   address  where it listens, and its issuer
 //   token    a browser's whole way through login and consent (later: straight through), and the ID token it ends with
 //   rotate   a new signing key; the earlier ones stay published
+//   grants   how often tokens were issued, by grant type
 // It ends with its standard input.
 
 import { generateKeyPairSync, randomUUID } from 'node:crypto';
@@ -32,6 +33,7 @@ await new Promise((done) => server.listen(0, '127.0.0.1', done));
 const address = `https://127.0.0.1:${server.address().port}`;
 const issuer = givenIssuer ?? address;
 let jar = {};
+const grants = {};
 
 function start() {
   const provider = new Provider(issuer, {
@@ -42,7 +44,16 @@ function start() {
       response_types: ['id_token'],
       grant_types: ['implicit'],
       token_endpoint_auth_method: 'none',
+    }, {
+      // Of a native application any port of a loopback address counts. A public client's refresh tokens are used once.
+      client_id: 'kubernetes-login',
+      application_type: 'native',
+      redirect_uris: ['http://127.0.0.1/callback', 'http://localhost'],
+      response_types: ['code'],
+      grant_types: ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],
+      token_endpoint_auth_method: 'none',
     }],
+    features: { deviceFlow: { enabled: true }, revocation: { enabled: true } },
     cookies: { keys: ['loopback'] },
     findAccount: (_, id) => ({ accountId: id, claims: () => ({ sub: id, email: `${id}@example.com`, email_verified: true }) }),
     claims: { openid: ['sub'], email: ['email', 'email_verified'] },
@@ -50,6 +61,10 @@ function start() {
     renderError: (context, out, error) => {
       context.body = String(error && error.stack);
     },
+  });
+  provider.on('grant.success', (context) => {
+    const { grant_type: type } = context.oidc.params;
+    grants[type] = (grants[type] ?? 0) + 1;
   });
   answer = provider.callback();
   jar = {};
@@ -103,6 +118,7 @@ async function login() {
 const commands = {
   address: () => ({ address, issuer }),
   token: async () => ({ token: await login() }),
+  grants: () => ({ grants }),
   rotate: () => {
     newKey();
     start();
@@ -111,6 +127,7 @@ const commands = {
 };
 for await (const line of readline.createInterface({ input: process.stdin })) {
   const [number, command] = line.split(' ');
+  if (!command) continue;
   const answered = await commands[command]();
   console.log(JSON.stringify({ ...answered, number: Number(number) }));
 }

@@ -1,5 +1,6 @@
 //! What the verbs print with `-o json`. No field holds a token.
 
+use navicert_client::report::FileChangeReport;
 use navicert_login::{LoggedOut, Revocation, SessionStatus, SetupReport, SetupVerdict};
 use serde::Serialize;
 use serde_json::Value;
@@ -13,41 +14,48 @@ pub(crate) struct CleanReport {
 }
 
 /// The result of `logout`.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct LogoutReport {
+    /// The sessions that were removed; empty if there was none.
+    sessions: Vec<EndedSession>,
+}
+
+/// A session that was removed.
+#[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct LogoutReport {
-    /// Whether there was a session, which is then removed.
-    removed: bool,
+pub(crate) struct EndedSession {
     /// Its issuer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    issuer: Option<String>,
+    issuer: String,
     /// Its user, as a name for people.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    user: Option<String>,
+    user: String,
     /// What became of it at the provider: `revoked`, `not-offered`, `nothing-to-revoke`, `skipped` or `failed`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    revocation: Option<&'static str>,
+    revocation: &'static str,
     /// Where the browser's own session can be ended.
     #[serde(rename = "endSessionURL", skip_serializing_if = "Option::is_none")]
     end_session_url: Option<String>,
 }
 
-impl From<&LoggedOut> for LogoutReport {
+impl From<&[LoggedOut]> for LogoutReport {
+    fn from(ended: &[LoggedOut]) -> Self {
+        LogoutReport { sessions: ended.iter().map(EndedSession::from).collect() }
+    }
+}
+
+impl From<&LoggedOut> for EndedSession {
     fn from(ended: &LoggedOut) -> Self {
-        let revocation = match &ended.revocation {
-            Revocation::NothingToRevoke => "nothing-to-revoke",
-            Revocation::Revoked => "revoked",
-            Revocation::Skipped => "skipped",
-            Revocation::NotOffered => "not-offered",
-            _ => "failed",
-        };
-        LogoutReport {
-            removed: true,
-            issuer: Some(ended.issuer.clone()),
-            user: Some(ended.display.clone()),
-            revocation: Some(revocation),
-            end_session_url: ended.end_session_url.clone(),
+        EndedSession {
+            issuer: ended.issuer.clone(),
+            user: ended.display.clone(),
+            revocation: match &ended.revocation {
+                Revocation::NothingToRevoke => "nothing-to-revoke",
+                Revocation::Revoked => "revoked",
+                Revocation::Skipped => "skipped",
+                Revocation::NotOffered => "not-offered",
+                _ => "failed",
+            },
+            end_session_url: ended.end_session.as_ref().map(|end_session| end_session.page().to_owned()),
         }
     }
 }
@@ -80,6 +88,8 @@ pub(crate) struct SessionReport {
     expires: String,
     /// When the user last logged in.
     logged_in_at: String,
+    /// Whether the session is sealed by a key of the keyring.
+    sealed: bool,
     /// Whether there is a refresh token.
     refresh_token: bool,
     /// When the refresh token expires, if the provider said so.
@@ -121,6 +131,7 @@ impl From<&SessionStatus> for SessionReport {
             fresh: session.is_fresh,
             expires: session.expires.to_string(),
             logged_in_at: session.logged_in_at.to_string(),
+            sealed: session.is_sealed,
             refresh_token: session.has_refresh_token,
             refresh_expires_at: session.refresh_expires_at.map(|at| at.to_string()),
             skew_seconds: session.skew_seconds,
@@ -142,6 +153,9 @@ pub(crate) struct SetupJson {
     /// What to configure; absent if a step before failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     documents: Option<SetupDocumentsReport>,
+    /// The kubeconfig files that `--write` changes; absent without it, and if nothing is left to change.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    files: Vec<FileChangeReport>,
 }
 
 /// One step of `login setup`.
@@ -178,8 +192,8 @@ pub(super) fn verdict(verdict: SetupVerdict) -> &'static str {
     }
 }
 
-impl From<&SetupReport> for SetupJson {
-    fn from(report: &SetupReport) -> Self {
+impl SetupJson {
+    pub(super) fn new(report: &SetupReport, files: Vec<FileChangeReport>) -> Self {
         let parsed = |text: &String| serde_json::from_str::<Value>(text).unwrap_or_default();
         let steps = report.steps.iter().map(|step| SetupStepReport {
             step: step.name,
@@ -191,6 +205,6 @@ impl From<&SetupReport> for SetupJson {
             cluster_role_bindings: documents.rbac.iter().map(parsed).collect(),
             kubeconfig: parsed(&documents.kubeconfig_user),
         });
-        SetupJson { steps: steps.collect(), documents }
+        SetupJson { steps: steps.collect(), documents, files }
     }
 }

@@ -2,17 +2,17 @@
 
 use std::io::{self, Write as _};
 
-use navicert_login::args::{self, ExtensionDefaults, ParsedFlags};
-use navicert_login::request::Form;
-use navicert_login::{
-    Invocation, LoggedOut, LoginError, LoginRequest, LoginSession, Revocation, SessionOrigin, SessionStatus,
-    SetupReport,
-};
+use navicert_login::args::ParsedFlags;
+use navicert_login::cache::CacheFolder;
+use navicert_login::keyring::Unlock;
+use navicert_login::kubeconfig_user::KubeconfigUser;
+use navicert_login::{LoginError, LoginRequest, LoginSession, SessionOrigin, SessionStatus};
 use navicert_types::{Clock as _, SystemClock, Timestamp, redact};
 use serde::Serialize;
 
-use super::json_reports::{CleanReport, LogoutReport, SessionReport, SetupJson, StatusReport, verdict};
-use super::{LoginOutput, context, folder};
+use super::json_reports::{CleanReport, SessionReport, StatusReport};
+use super::kubeconfig_context::{self, SelectedUser};
+use super::{LoginOutput, folder};
 use crate::env::Environment;
 use crate::exit::Exit;
 use crate::output::Format;
@@ -58,68 +58,30 @@ pub(super) fn clean(
     Ok(Exit::Done)
 }
 
-/// Ends the session of a request.
-pub(super) fn logout(
-    flags: &ParsedFlags,
-    is_local: bool,
-    environment: &Environment,
-    output: &LoginOutput,
-) -> Result<Exit, LoginError> {
-    let home = environment.home.as_deref();
-    let request = args::login_request(Form::Own, flags, home, ExtensionDefaults::default())?;
-    let context = context(environment, Invocation::ByHand);
-    let Some(ended) = navicert_login::logout(&request, &context, is_local)? else {
-        match output.format {
-            Format::Json => print_json(&LogoutReport::default()),
-            Format::Text => print(&format!("not logged in to {}\n", redact::line(&request.issuer))),
-        }
-        return Ok(Exit::Done);
-    };
-    match output.format {
-        Format::Json => print_json(&LogoutReport::from(&ended)),
-        Format::Text => print(&logout_text(&ended)),
-    }
-    match ended.revocation {
-        Revocation::Failed { error, until } => {
-            let _ = writeln!(
-                io::stderr(),
-                "error: the session was removed here, but not at the provider ({}); the token stays valid there until {until}",
-                redact::line(&error.to_string())
-            );
-            Ok(Exit::Unreachable)
-        }
-        _ => Ok(Exit::Done),
-    }
-}
-
-fn logout_text(ended: &LoggedOut) -> String {
-    let issuer = redact::line(&ended.issuer);
-    let mut text = match &ended.revocation {
-        Revocation::Revoked => format!("logged out of {issuer}; the provider revoked the session\n"),
-        Revocation::Skipped => format!("removed the session at {issuer} from this machine only\n"),
-        Revocation::NotOffered => {
-            format!("removed the session at {issuer} from this machine; the provider offers no revocation\n")
-        }
-        _ => format!("removed the session at {issuer} from this machine\n"),
-    };
-    if let Some(url) = &ended.end_session_url {
-        text.push_str(&format!(
-            "the browser may still be logged in; to end that, open {}\n",
-            redact::line(url)
-        ));
-    }
-    text
-}
-
 /// Lists the sessions.
 pub(super) fn status(
     flags: &ParsedFlags,
     environment: &Environment,
     output: &LoginOutput,
 ) -> Result<Exit, LoginError> {
-    only(flags, &["token-cache-dir", "output", "v"])?;
-    let (folder, context) = folder(flags, environment)?;
-    let sessions = navicert_login::status(&folder, &context)?;
+    only(flags, &["context", "kubeconfig", "token-cache-dir", "output", "v"])?;
+    let sessions = match kubeconfig_context::read(flags, environment)? {
+        Some(SelectedUser { user: KubeconfigUser::Login(user), context, .. }) => {
+            let folder = CacheFolder::locate(&user.request, &context)?;
+            navicert_login::session_of(&folder, &user.request, &context)?.into_iter().collect()
+        }
+        Some(selected) => {
+            let _ = writeln!(io::stderr(), "error: {}", redact::line(&selected.not_a_login()));
+            Vec::new()
+        }
+        None => {
+            let (mut folder, context) = folder(flags, environment)?;
+            if let Err(error) = folder.unseal(Unlock::MayAsk, &context) {
+                let _ = writeln!(io::stderr(), "warning: sealed sessions are not listed: {error}");
+            }
+            navicert_login::status(&folder, &context)?
+        }
+    };
     let now = SystemClock.now();
     match output.format {
         Format::Json => {
@@ -157,6 +119,7 @@ fn status_text(session: &SessionStatus, now: Timestamp) -> String {
         (true, None) => add("renewal", "refresh token"),
         (false, _) => add("renewal", "no refresh token"),
     }
+    add("storage", if session.is_sealed { "sealed by the keyring" } else { "file" });
     if let Some(skew) = session.skew_seconds {
         let direction = if skew > 0 { "behind" } else { "ahead of" };
         add("clock", &format!("{} s {direction} the provider", skew.abs()));
@@ -170,55 +133,8 @@ fn status_text(session: &SessionStatus, now: Timestamp) -> String {
     text
 }
 
-/// Checks a provider, and prints what to configure. Claims are shown on a terminal only: they are the person's own.
-pub(super) fn setup(
-    flags: &ParsedFlags,
-    environment: &Environment,
-    output: &LoginOutput,
-) -> Result<Exit, LoginError> {
-    let home = environment.home.as_deref();
-    let request = args::login_request(Form::Own, flags, home, ExtensionDefaults::default())?;
-    let context = context(environment, Invocation::ByHand);
-    let report = navicert_login::setup(&request, &context)?;
-    match output.format {
-        Format::Json => print_json(&SetupJson::from(&report)),
-        Format::Text => print(&redact::terminal(&setup_text(&report, context.terminals.stdout))),
-    }
-    Ok(if report.is_good() { Exit::Done } else { Exit::No })
-}
-
-fn setup_text(report: &SetupReport, shows_claims: bool) -> String {
-    let mut text = String::new();
-    for step in &report.steps {
-        text.push_str(&format!(
-            "{}  {:<11} {}\n",
-            verdict(step.verdict),
-            step.name,
-            redact::line(&step.text)
-        ));
-    }
-    if shows_claims {
-        text.push_str("\nclaims of your token:\n");
-        for (name, value) in &report.claims {
-            text.push_str(&format!("  {:<20} {}\n", redact::line(name), redact::line(value)));
-        }
-    }
-    if let Some(documents) = &report.documents {
-        text.push_str("\n# for the API server: --authentication-config\n");
-        text.push_str(&documents.authentication_configuration);
-        for binding in &documents.rbac {
-            text.push_str("\n# for the cluster: kubectl apply -f\n");
-            text.push_str(binding);
-        }
-        text.push_str("\n# for the kubeconfig\n");
-        text.push_str(&documents.kubeconfig_user);
-        text.push_str(&format!("\n# or: {}\n", documents.command));
-    }
-    text
-}
-
 /// Rejects flags that the verb does not use.
-fn only(flags: &ParsedFlags, names: &[&str]) -> Result<(), LoginError> {
+pub(super) fn only(flags: &ParsedFlags, names: &[&str]) -> Result<(), LoginError> {
     match flags.other_than(names) {
         Some(name) => Err(LoginError::Usage(format!("unknown flag: --{name}"))),
         None => Ok(()),
@@ -236,12 +152,12 @@ fn remaining(until: Timestamp, now: Timestamp) -> String {
 }
 
 /// A closed standard output leaves no reader to tell.
-fn print(text: &str) {
+pub(super) fn print(text: &str) {
     let _ = io::stdout().write_all(text.as_bytes());
 }
 
 /// Fields are in alphabetical order, as in every result of navicert.
-fn print_json(report: &impl Serialize) {
+pub(super) fn print_json(report: &impl Serialize) {
     let value = serde_json::to_value(report).unwrap_or_default();
     print(&redact::json(&format!("{value:#}\n")));
 }

@@ -13,7 +13,22 @@ use crate::output::{Failure, Output};
 
 /// Prints all tokens and keys.
 pub(super) fn run(args: &ListArgs, around: &SignerEnvironment, output: &mut Output) -> Result<Exit, Failure> {
-    let (paths, named) = modules(args, around);
+    let report = search(&args.module, around, output)?;
+    if output.is_json() {
+        output.json(&report)?;
+    } else {
+        output.text(&redact::terminal(&report.to_string()))?;
+    }
+    Ok(if report.has_keys() { Exit::Done } else { Exit::No })
+}
+
+/// All tokens and keys of these modules, or of those that the environment or the default paths name.
+pub(super) fn search(
+    given: &[PathBuf],
+    around: &SignerEnvironment,
+    output: &mut Output,
+) -> Result<ListReport, Failure> {
+    let (paths, named) = modules(given, around);
     let mut listed = Vec::new();
     for path in paths {
         match Pkcs11Module::load(&path).and_then(|module| Ok((module.tokens()?, module))) {
@@ -27,18 +42,13 @@ pub(super) fn run(args: &ListArgs, around: &SignerEnvironment, output: &mut Outp
     for (module, tokens) in &listed {
         report.add(module, tokens).map_err(|error| super::failure(&error))?;
     }
-    if output.is_json() {
-        output.json(&report)?;
-    } else {
-        output.text(&redact::terminal(&report.to_string()))?;
-    }
-    Ok(if report.has_keys() { Exit::Done } else { Exit::No })
+    Ok(report)
 }
 
 /// The modules to search: from the command line, the environment or the default paths; and whether the user named them.
-fn modules(args: &ListArgs, around: &SignerEnvironment) -> (Vec<PathBuf>, bool) {
+fn modules(given: &[PathBuf], around: &SignerEnvironment) -> (Vec<PathBuf>, bool) {
     match around.default_module() {
-        _ if !args.module.is_empty() => (args.module.clone(), true),
+        _ if !given.is_empty() => (given.to_vec(), true),
         Some(module) => (vec![module], true),
         None => (known_modules(), false),
     }

@@ -5,19 +5,26 @@ use std::net::IpAddr;
 use navicert_go::url::Url;
 use navicert_types::redact;
 
-use crate::error::LoginError;
+use super::error::OAuthError;
 
 /// Checks an address of the provider. An http address is accepted only on loopback, and only if the issuer is such an
 /// address too: a provider elsewhere cannot direct requests to this machine in plain text.
 ///
 /// # Errors
 /// The address is not allowed.
-pub(crate) fn check_address(url: &str, issuer: &str) -> Result<(), LoginError> {
-    let refuse = || LoginError::Http { url: redact::line(&redact::url(url)).chars().take(300).collect() };
+pub fn check_address(url: &str, issuer: &str) -> Result<(), OAuthError> {
+    let refuse = || OAuthError::Address { url: redact::line(&redact::url(url)).chars().take(300).collect() };
     let parsed = Url::parse(url).map_err(|_| refuse())?;
     let has_only_place = parsed.user_info.is_none() && parsed.fragment.is_none() && !parsed.host.is_empty();
     let is_plain_loopback = parsed.scheme == "http" && is_loopback(parsed.host) && is_loopback_issuer(issuer);
     if has_only_place && (parsed.scheme == "https" || is_plain_loopback) { Ok(()) } else { Err(refuse()) }
+}
+
+/// The host and port of a URL, for messages.
+pub fn host_of(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+    authority.rsplit_once('@').map_or(authority, |(_, host)| host)
 }
 
 fn is_loopback_issuer(issuer: &str) -> bool {
@@ -61,5 +68,16 @@ mod tests {
         }
         let text = check_address("http://u:canary@h", local).unwrap_err().to_string();
         assert!(!text.contains("canary"), "{text}");
+    }
+
+    #[test]
+    fn host_is_the_authority_without_user_information() {
+        for (url, host) in [
+            ("https://id.example/realms/x", "id.example"),
+            ("https://u:p@id.example:8443?x", "id.example:8443"),
+            ("id.example", "id.example"),
+        ] {
+            assert_eq!(host_of(url), host);
+        }
     }
 }
