@@ -38,7 +38,8 @@ pub(super) fn replace_value(
     let indent = container.span.column.saturating_sub(1);
     let colon = layout.after_colon(entry)?;
     let end = layout.end_of_entry(entry)?;
-    let start = if end == colon { colon } else { entry.value.span.start };
+    let (value_start, column) = layout.start_of(&entry.value);
+    let start = if end == colon { colon } else { value_start };
     let begins_on_key_line = layout.line_start(start) == layout.line_start(colon);
     let Some(lines) = block_lines(value) else {
         let text = scalar(value);
@@ -47,7 +48,6 @@ pub(super) fn replace_value(
             false => Splice { range: start..end, text },
         });
     };
-    let column = entry.value.span.column.saturating_sub(1);
     let fits = column > indent || (column == indent && matches!(value.value, Value::Sequence(_)));
     if !begins_on_key_line && !layout.is_flow(&entry.value) && fits {
         let text = indented(&lines, column).trim().to_owned();

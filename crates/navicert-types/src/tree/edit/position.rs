@@ -82,9 +82,24 @@ impl<'t> Layout<'t> {
 
     /// The column, from 0, of the `-` before an item. The span of a list that is not indented below its key does not say it.
     pub(super) fn dash_column(&self, item: &Node) -> Option<usize> {
-        let before = self.slice(0..item.span.start).trim_end().strip_suffix('-')?;
-        let line = self.slice(self.line_start(before.len())..before.len());
-        Some(line.chars().count())
+        self.dash_before(item).map(|dash| self.column(dash))
+    }
+
+    /// Where a value begins, and its column from 0; a list in block style begins with the `-` of its first item.
+    pub(super) fn start_of(&self, node: &Node) -> (usize, usize) {
+        let first = node.as_sequence().and_then(<[Node]>::first).filter(|_| !self.is_flow(node));
+        let start = first.and_then(|item| self.dash_before(item)).unwrap_or(node.span.start);
+        (start, self.column(start))
+    }
+
+    /// The offset of the `-` before an item.
+    fn dash_before(&self, item: &Node) -> Option<usize> {
+        self.slice(0..item.span.start).trim_end().strip_suffix('-').map(str::len)
+    }
+
+    /// The column of an offset, from 0.
+    fn column(&self, at: usize) -> usize {
+        self.slice(self.line_start(at)..at).chars().count()
     }
 
     /// The offset of the first character of the line.

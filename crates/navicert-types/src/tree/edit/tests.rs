@@ -53,6 +53,22 @@ fn item_is_added_after_the_last_one_and_its_comments() {
     }
 }
 
+// L1112
+#[test]
+fn list_at_the_column_of_its_key_is_replaced() {
+    for (list, expected) in [
+        ("  names:\n  - a\n", "  names:\n  - b\n  - c\n"),
+        ("  names:\n    - a\n    - x\n", "  names:\n    - b\n    - c\n"),
+        ("  names: [a]\n", "  names:\n  - b\n  - c\n"),
+    ] {
+        let text = |list: &str| format!("items:\n- first: 1\n{list}  last: 2\n- first: 3\n");
+        let mut editor = editor(&text(list));
+        let path = [EditStep::Key("items"), EditStep::Index(0)];
+        editor.set(&path, "names", &node(r#"["b", "c"]"#)).unwrap();
+        assert_eq!(editor.expose_text(), text(expected));
+    }
+}
+
 #[test]
 fn missing_and_empty_lists_are_created() {
     let list = format!("users:\n{NEW_ITEM}");
