@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use navicert_plugin::resolve::clean;
 use navicert_plugin::{Command, Environment, PermitError, Policy, Sha256Digest};
 use navicert_types::Diagnostics;
 use navicert_types::kubeconfig::ExecConfig;
@@ -63,7 +64,7 @@ impl AllowedProgram {
         let digest = File::open(path).and_then(|file| Sha256Digest::from_file(&file));
         let digest = digest.map_err(FileEditError::io("read", path))?;
         let not_text = || FileEditError::io("write the path of", path)(io::Error::other("it is not UTF-8"));
-        let cleaned = navicert_plugin::resolve::clean(path.as_os_str());
+        let cleaned = clean(path.as_os_str());
         let command = cleaned.into_string().map_err(|_| not_text())?;
         Ok(AllowedProgram { command, sha256: Some(digest), ..AllowedProgram::default() })
     }
@@ -175,10 +176,10 @@ impl KubercChanges {
         }
         let path = [EditStep::Key(ALLOWLIST), EditStep::Index(index)];
         for (key, value) in program.conditions() {
-            let is_present = entry.as_mapping().is_some_and(|entry| entry.last(key).is_some());
+            let present = entry.as_mapping().and_then(|entry| entry.last(key)).map(|entry| &entry.value);
             // A condition that no longer applies is emptied; a digest is always given.
-            let emptied = || (is_present && key != "sha256").then(|| Node::new(Vec::<Node>::new()));
-            if let Some(value) = value.or_else(emptied) {
+            let emptied = || (present.is_some() && key != "sha256").then(|| Node::new(Vec::<Node>::new()));
+            if let Some(value) = value.or_else(emptied).filter(|value| Some(value) != present) {
                 self.edit(|editor| editor.set(&path, key, &value))?;
             }
         }
@@ -270,7 +271,7 @@ pub fn variables_set_for(
     let search_path = environment.variable("PATH");
     let is_program = |exec: &ExecConfig| {
         navicert_plugin::resolve::resolve(exec.command.as_ref(), search_path)
-            .is_ok_and(|path| path == program)
+            .is_ok_and(|path| clean(path.as_os_str()) == clean(program.as_os_str()))
     };
     let mut names: Vec<String> = Vec::new();
     for (_, exec) in plugins(kubeconfig).filter(|(_, exec)| is_program(exec)) {
@@ -293,7 +294,7 @@ fn command(exec: &ExecConfig, environment: &Environment) -> Command {
 }
 
 fn add_use(found: &mut Vec<UsedPlugin>, user: &str, exec: &ExecConfig) {
-    let cleaned = navicert_plugin::resolve::clean(exec.command.as_ref()).to_string_lossy().into_owned();
+    let cleaned = clean(exec.command.as_ref()).to_string_lossy().into_owned();
     let names = exec.env.iter().map(|variable| variable.name.clone());
     match found.iter_mut().find(|plugin| plugin.command == cleaned) {
         Some(plugin) => {
