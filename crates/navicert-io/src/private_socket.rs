@@ -144,7 +144,13 @@ impl Drop for PrivateListener {
 /// # Errors
 /// The path is not private to the user, nothing listens there, or the peer runs as another user.
 pub fn connect(path: &Path, timeout: Duration) -> io::Result<UnixStream> {
-    check_path(path).map_err(|problem| {
+    let mut checked = check_path(path);
+    if matches!(checked, Err(PathProblem::SharedSocket)) {
+        // A process that is binding it sets the mode before it releases this lock.
+        File::open(directory_of(path))?.lock_shared()?;
+        checked = check_path(path);
+    }
+    checked.map_err(|problem| {
         let kind = match problem {
             PathProblem::Missing => io::ErrorKind::NotFound,
             _ => io::ErrorKind::PermissionDenied,

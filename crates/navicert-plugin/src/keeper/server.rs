@@ -4,11 +4,11 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use navicert_io::private_socket::{BindError, PrivateListener};
+use navicert_io::private_socket::{BindError, PrivateListener, SocketFile};
 use navicert_types::Clock;
 
 use super::kept_outputs::{ConnectionGuard, Flight, Joined, KeptOutputs, Outcome};
@@ -45,15 +45,15 @@ impl KeeperServer {
     /// No thread can be started.
     pub fn serve(self) -> io::Result<()> {
         let KeeperServer { listener, outputs } = self;
-        let file = listener.file().clone();
-        let accepting = Arc::clone(&outputs);
+        let file = Arc::new(ListeningFile(Mutex::new(Some(listener.file().clone()))));
+        let (accepting, listening) = (Arc::clone(&outputs), Arc::clone(&file));
         thread::Builder::new().name("keeper".to_owned()).spawn(move || {
             while let Ok(stream) = listener.accept() {
                 // A connection that is not served is closed, and its process runs the program itself.
                 if let Some(guard) = accepting.connected() {
-                    let outputs = Arc::clone(&accepting);
+                    let (outputs, file) = (Arc::clone(&accepting), Arc::clone(&listening));
                     let handler = thread::Builder::new().stack_size(STACK_BYTES);
-                    let _ = handler.spawn(move || handle(stream, &outputs, guard));
+                    let _ = handler.spawn(move || handle(stream, &outputs, &file, guard));
                 }
             }
             accepting.stop();
@@ -64,18 +64,34 @@ impl KeeperServer {
     }
 }
 
-/// Handles one connection. What fails here fails at the other end too, where the program is then run.
-fn handle(mut stream: UnixStream, outputs: &KeptOutputs, _guard: ConnectionGuard) {
-    let _ = exchange(&mut stream, outputs);
+/// The file at which processes find the keeper. It is removed once: the file of the next keeper may have its inode.
+#[derive(Debug)]
+struct ListeningFile(Mutex<Option<SocketFile>>);
+
+impl ListeningFile {
+    fn remove(&self) {
+        let file = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(file) = file {
+            file.remove();
+        }
+    }
 }
 
-fn exchange(stream: &mut UnixStream, outputs: &KeptOutputs) -> io::Result<()> {
+/// Handles one connection. What fails here fails at the other end too, where the program is then run.
+fn handle(mut stream: UnixStream, outputs: &KeptOutputs, file: &ListeningFile, _guard: ConnectionGuard) {
+    let _ = exchange(&mut stream, outputs, file);
+}
+
+fn exchange(stream: &mut UnixStream, outputs: &KeptOutputs, file: &ListeningFile) -> io::Result<()> {
     stream.set_read_timeout(Some(EXCHANGE_TIMEOUT))?;
     stream.set_write_timeout(Some(EXCHANGE_TIMEOUT))?;
     let request = match Request::read(stream)? {
         Request::Get(request) => request,
         Request::Clear => {
-            let sent = Reply::Cleared(outputs.clear()).write(stream);
+            let count = outputs.clear();
+            // Before the reply, so that whatever is started after it finds no keeper that is about to end.
+            file.remove();
+            let sent = Reply::Cleared(count).write(stream);
             outputs.stop();
             return sent;
         }
