@@ -130,6 +130,10 @@ pub(crate) struct RequestArgs {
     #[arg(long)]
     pub(crate) store: bool,
 
+    /// Write the request, or the certificate if there is one, to this file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+
     #[command(flatten)]
     pub(crate) connection: ConnectionArgs,
 

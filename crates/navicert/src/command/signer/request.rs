@@ -65,8 +65,21 @@ pub(super) fn run(
         submit(args, client, &mut report, output)?;
     }
     store(args, &key, &mut report, output)?;
-    output.report(&report)?;
+    write_pem(args, &report, output)?;
     Ok(Exit::Done)
+}
+
+/// Writes the PEM text to a file if one is named, and prints the rest.
+fn write_pem(args: &RequestArgs, report: &RequestReport, output: &mut Output) -> Result<(), Failure> {
+    let pem = report.certificate.as_deref().or(report.request.as_deref());
+    let (Some(path), Some(pem)) = (&args.out, pem) else { return output.report(report) };
+    fs::write(path, pem)
+        .map_err(|error| Failure::bad_input(format!("failed to write `{}`: {error}", path.display())))?;
+    let is_submitted = report.name.is_some() && report.certificate.is_none();
+    if output.is_json() || report.stored || is_submitted {
+        return output.report(report);
+    }
+    output.text(&format!("wrote {}\n", redact::line(&path.display().to_string())))
 }
 
 /// Combinations that the parser does not reject.
