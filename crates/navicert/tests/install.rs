@@ -24,7 +24,7 @@ const OTHERS: [&str; 6] = [
 ];
 
 /// Manual pages, without `.1`.
-const PAGES: [&str; 50] = [
+const PAGES: [&str; 54] = [
     "navicert",
     "navicert-authn",
     "navicert-authn-check",
@@ -41,6 +41,8 @@ const PAGES: [&str; 50] = [
     "navicert-exec-plugin-check",
     "navicert-exec-plugin-decode",
     "navicert-exec-plugin-info",
+    "navicert-exec-plugin-keep",
+    "navicert-exec-plugin-pin",
     "navicert-gateway",
     "navicert-help",
     "navicert-image",
@@ -71,7 +73,9 @@ const PAGES: [&str; 50] = [
     "navicert-signer",
     "navicert-signer-check",
     "navicert-signer-list",
+    "navicert-signer-request",
     "navicert-signer-serve",
+    "navicert-signer-setup",
     "navicert-status",
     "navicert-version",
     "navicert-whoami",

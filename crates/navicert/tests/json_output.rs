@@ -31,8 +31,8 @@ const CHECKED_ELSEWHERE: [(&str, &str); 18] = [
     ("whoami", "transcripts/doctor/whoami.md"),
 ];
 
-/// Checked by the transcript `signer/keys.md`, where SoftHSM is installed.
-const NEEDS_A_TOKEN: [&str; 2] = ["signer-check", "signer-list"];
+/// Checked by the tests in `signer.rs`, where SoftHSM is installed.
+const NEEDS_A_TOKEN: [&str; 4] = ["signer-check", "signer-list", "signer-request", "signer-setup"];
 
 const NOW: i64 = 1_800_000_000;
 
@@ -112,6 +112,12 @@ fn lines() -> Vec<(String, i32, &'static str)> {
         line("doctor --kubeconfig config", 4, "doctor"),
         line("doctor --kubeconfig missing", 3, "doctor"),
         line("exec-plugin check bin/broken", 1, "exec-plugin-check"),
+        line("exec-plugin keep --clear", 0, "exec-plugin-keep"),
+        line(
+            "exec-plugin pin --kubeconfig config --kuberc pinned.yaml --yes /bin/true",
+            0,
+            "exec-plugin-pin",
+        ),
         line("help webhook", 0, "help"),
         line("help topics", 0, "help-topics"),
         line("image check --config providers.yaml --bin-dir bin", 0, "image-check"),

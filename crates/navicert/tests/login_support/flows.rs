@@ -150,7 +150,7 @@ pub(crate) async fn log_in_many_at_once(user: &LoginUser, processes: usize) {
     assert_eq!(user.browser.tabs().await.len(), tabs + 1, "one tab");
 }
 
-/// Many processes, and nobody answers: one tab, and one failure for all.
+/// Many processes, and the person does not answer: one tab, and one failure for all.
 // L520, L521, L1202
 pub(crate) async fn be_ignored(user: &LoginUser, processes: usize) {
     let tabs = user.browser.tabs().await.len();

@@ -16,7 +16,7 @@ users:
 fn with_cluster(setup: &Setup, context: TestContext) -> TestContext {
     let rest = format!(
         "clusters:\n- name: c\n  cluster: {{server: '{}', certificate-authority: ca.crt}}\n\
-         contexts:\n- name: x\n  context: {{cluster: c, user: nobody}}\ncurrent-context: x\n",
+         contexts:\n- name: x\n  context: {{cluster: c, user: other}}\ncurrent-context: x\n",
         setup.api.url()
     );
     context.file("~/.kube/ca.crt", &setup.ca.pem()).file("~/.kube/config", &format!("{OTHER_USER}{rest}"))
@@ -38,8 +38,7 @@ fn key_works_after_one_command() {
     assert!(message.contains("/bin/sh (user ci)") && message.contains("add `--yes`"), "{message}");
     assert!(!context.home().join(".kube/kuberc").exists());
 
-    let command =
-        "navicert signer setup pkcs11:token=my%20token;id=%01 --context x --yes --add-plugins-in-use -o json";
+    let command = "navicert signer setup 'pkcs11:token=my%20token;id=%01' --context x --yes --add-plugins-in-use -o json";
     let report: Value = serde_json::from_str(&stdout(&context.run(command))).unwrap();
     assert_eq!((&report["user"], &report["files"][0]["action"]), (&json!("ann"), &json!("create")));
     assert_eq!(report["otherPlugins"], json!([{"command": "/bin/sh", "users": ["ci"], "added": true}]));
