@@ -2,35 +2,38 @@
 
 use crate::report::Report;
 use crate::suite::compare;
-use navicert_cel::kubernetes::{self, User};
-use navicert_cel::{Arena, Bindings, Claims, ValueRef};
+use navicert_cel::kubernetes::{User, claims_environment_of, user_environment_of};
+use navicert_cel::{Arena, Bindings, Claims, Environment, ValueRef};
 use navicert_testkit::k8s::vectors;
 use serde_json::Value as Json;
 
-/// All rules.
-pub fn run() -> Report {
+/// All rules, with the outcomes of Kubernetes 1.N.
+pub fn run(minor: u16) -> Report {
     let mut report = Report::default();
     let document = vectors::json("k8s/authn-1.37.json");
     let empty = serde_json::Map::new();
     let claims = document.get("claims").and_then(Json::as_object).unwrap_or(&empty);
     let user = User::from_json(document.get("user").unwrap_or(&Json::Null));
+    let mut others = vectors::overrides(&format!("1.{minor}"), "k8s/authn");
     for test in document.get("tests").and_then(Json::as_array).map_or(&[][..], |tests| tests) {
         let text = |name: &str| test.get(name).and_then(Json::as_str).unwrap_or("");
-        let expected = test.get("expect").unwrap_or(&Json::Null);
-        report.note(text("id"), one(text("env") == "user", text("expr"), claims, &user, expected));
+        let other = others.remove(text("id")).map(|other| other.expect);
+        let expected = other.as_ref().or_else(|| test.get("expect")).unwrap_or(&Json::Null);
+        let environment =
+            if text("env") == "user" { user_environment_of(minor) } else { claims_environment_of(minor) };
+        let input = if text("env") == "user" { Input::User(&user) } else { Input::Claims(claims) };
+        report.note(text("id"), one(&environment, text("expr"), &input, expected));
     }
     report
 }
 
-fn one(
-    user_rule: bool,
-    expr: &str,
-    claims: &serde_json::Map<String, Json>,
-    user: &User,
-    expected: &Json,
-) -> Result<(), String> {
-    let environment =
-        if user_rule { kubernetes::user_environment() } else { kubernetes::claims_environment() };
+/// The value of the variable.
+enum Input<'i> {
+    Claims(&'i serde_json::Map<String, Json>),
+    User(&'i User),
+}
+
+fn one(environment: &Environment, expr: &str, input: &Input<'_>, expected: &Json) -> Result<(), String> {
     let refused = expected.get("phase").and_then(Json::as_str) == Some("compile");
     let program = match environment.compile(expr) {
         Ok(_) if refused => return Err(format!("{expr}: compiles; {expected}")),
@@ -44,11 +47,12 @@ fn one(
         return Err(format!("{expr}: type {} instead of {wanted}", program.result_type()));
     }
     let arena = Arena::new();
-    let bindings = if user_rule {
-        let Some(val) = user.val(&arena) else { return Err("no room".to_owned()) };
-        Bindings::new().with("user", val)
-    } else {
-        Bindings::new().with("claims", ValueRef::Claims(Claims::Object(claims)))
+    let bindings = match input {
+        Input::User(user) => {
+            let Some(val) = user.val(&arena) else { return Err("no room".to_owned()) };
+            Bindings::new().with("user", val)
+        }
+        Input::Claims(claims) => Bindings::new().with("claims", ValueRef::Claims(Claims::Object(claims))),
     };
     compare(expr, &program.evaluate(&arena, &bindings), expected)
 }

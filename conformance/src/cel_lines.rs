@@ -6,14 +6,12 @@ use navicert_cel::kubernetes::batch;
 use navicert_testkit::k8s::vectors;
 use serde_json::Value as Json;
 
-/// All lines.
-pub fn run() -> Report {
+/// All lines, with the answers of Kubernetes 1.N.
+pub fn run(minor: u16) -> Report {
     let mut report = Report::default();
-    for line in vectors::lines("cel.jsonl") {
-        let id = line.get("id").and_then(Json::as_str).unwrap_or("");
-        let input = line.get("input").unwrap_or(&Json::Null);
-        let expect = line.get("expect").unwrap_or(&Json::Null);
-        let response = batch::answer(input);
+    for vector in vectors::vectors_of(&format!("1.{minor}"), "cel") {
+        let (id, input, expect) = (vector.id.as_str(), &vector.input, &vector.expect);
+        let response = batch::answer_in(input, minor);
         let mut verdict = compare(input, expect, &response);
         if let (Ok(()), None) = (&verdict, skips::reason("cel.cost", id)) {
             verdict = compare_cost(input, expect, &response);

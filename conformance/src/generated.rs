@@ -6,12 +6,12 @@ use navicert_cel::{Arena, Bindings, Environment, Reading, ValueRef};
 use navicert_testkit::k8s::vectors;
 use serde_json::Value as Json;
 
-/// All generated expressions.
-pub fn run() -> Report {
+/// All generated expressions, with the outcomes of Kubernetes 1.N.
+pub fn run(minor: u16) -> Report {
     let mut report = Report::default();
     let document = vectors::json("k8s/authn-1.37.json");
     let claims = document.get("claims").cloned().unwrap_or_default();
-    let environment = match Environment::kubernetes_version(37).variable("claims", "map(string, any)").build()
+    let environment = match Environment::kubernetes_version(minor).variable("claims", "map(string, any)").build()
     {
         Ok(environment) => environment,
         Err(error) => {
@@ -20,8 +20,11 @@ pub fn run() -> Report {
         }
     };
     let reading = Reading { integers: false, unescape: false };
+    let mut others = vectors::overrides(&format!("1.{minor}"), "k8s/generated");
     for line in vectors::lines("k8s/generated-1.37.jsonl") {
         let expr = line.get("expr").and_then(Json::as_str).unwrap_or("");
+        // The identifier is the JSON text of the expression.
+        let line = others.remove(&Json::from(expr).to_string()).map_or(line.clone(), |other| other.expect);
         report.note(expr, one(&environment, &claims, reading, expr, &line));
     }
     report

@@ -11,9 +11,9 @@ fn main() {
         print("cel-conformance", &suite::standard(&dir));
         print("cel-conformance-k8s", &suite::kubernetes(&dir));
     }
-    print("authn-1.37", &authn::run());
-    print("generated-1.37", &generated::run());
-    print("cel", &cel_lines::run());
+    print("authn-1.37", &authn::run(37));
+    print("generated-1.37", &generated::run(37));
+    print("cel", &cel_lines::run(37));
 }
 
 fn print(name: &str, report: &Report) {

@@ -1,5 +1,6 @@
 //! Runtime cost of calls, equal to cel-go's cost tracker and the cost estimators of Kubernetes' functions.
 
+use crate::kubernetes::versions::LanguageFacts;
 use crate::opaque::Opaque;
 use crate::value::ValueRef;
 
@@ -73,8 +74,12 @@ impl Rule {
     }
 
     /// The rule for one overload of a function.
-    pub(crate) fn for_overload(function: &str, overload: &str) -> Rule {
+    pub(crate) fn for_overload(function: &str, overload: &str, facts: &LanguageFacts) -> Rule {
         match overload {
+            "starts_with_string" | "ends_with_string" if !facts.affix_costs_by_affix => {
+                return Rule::ScanFirst;
+            }
+            "matches" if !facts.global_matches_costs => return Rule::Fixed(1),
             "list_sets_contains_list" | "list_sets_intersects_list" => return Rule::Sets(1),
             "list_sets_equivalent_list" => return Rule::Sets(2),
             "list_slice" | "lists_range" | "list_reverse" => return Rule::NewList,

@@ -5,31 +5,34 @@ pub mod batch;
 pub mod claims_json;
 pub mod render;
 pub mod report;
+pub(crate) mod versions;
+
+pub use versions::language_rows;
 
 use crate::check::{Environment, EnvironmentBuilder};
 use crate::functions::messages::USER_TYPE;
 use crate::value::{Arena, Map, Object, ValueRef};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, PoisonError, RwLock};
 
-/// The Kubernetes minor version whose libraries the environments provide.
+/// The Kubernetes minor version whose libraries the environments provide, unless another is named.
 pub const VERSION: u16 = 37;
 
-/// A builder with the declarations of [`claims_environment`], for adding libraries.
-pub fn claims_builder() -> EnvironmentBuilder {
-    Environment::kubernetes_version(VERSION).variable("claims", CLAIMS_TYPE)
+/// A builder with the declarations of [`claims_environment_of`] a minor version, for adding libraries.
+pub fn claims_builder(minor: u16) -> EnvironmentBuilder {
+    Environment::kubernetes_version(minor).variable("claims", CLAIMS_TYPE)
 }
 
-/// A builder with the declarations of [`user_environment`], for adding libraries.
-pub fn user_builder() -> EnvironmentBuilder {
+/// A builder with the declarations of [`user_environment_of`] a minor version, for adding libraries.
+pub fn user_builder(minor: u16) -> EnvironmentBuilder {
     let fields = [
         ("username", "string"),
         ("uid", "string"),
         ("groups", "list(string)"),
         ("extra", "map(string, list(string))"),
     ];
-    Environment::kubernetes_version(VERSION).object(USER_TYPE, &fields).variable("user", USER_TYPE)
+    Environment::kubernetes_version(minor).object(USER_TYPE, &fields).variable("user", USER_TYPE)
 }
 
 #[expect(clippy::panic, reason = "the declarations are constants of this crate, and a test builds them")]
@@ -42,10 +45,30 @@ fn build(builder: EnvironmentBuilder) -> Environment {
 
 const CLAIMS_TYPE: &str = "map(string, any)";
 
-static CLAIMS: LazyLock<Environment> = LazyLock::new(|| build(claims_builder()));
-static USER: LazyLock<Environment> = LazyLock::new(|| build(user_builder()));
+/// Environments by minor version, built on first use: that takes longer than compiling an expression.
+struct Environments {
+    build: fn(u16) -> Environment,
+    built: RwLock<BTreeMap<u16, Environment>>,
+}
+
+impl Environments {
+    const fn new(build: fn(u16) -> Environment) -> Self {
+        Environments { build, built: RwLock::new(BTreeMap::new()) }
+    }
+
+    fn of(&self, minor: u16) -> Environment {
+        let known = self.built.read().unwrap_or_else(PoisonError::into_inner).get(&minor).cloned();
+        known.unwrap_or_else(|| {
+            let mut built = self.built.write().unwrap_or_else(PoisonError::into_inner);
+            built.entry(minor).or_insert_with(|| (self.build)(minor)).clone()
+        })
+    }
+}
+
+static CLAIMS: Environments = Environments::new(|minor| build(claims_builder(minor)));
+static USER: Environments = Environments::new(|minor| build(user_builder(minor)));
 static CLAIMS_AND_USER: LazyLock<Environment> =
-    LazyLock::new(|| build(user_builder().variable("claims", CLAIMS_TYPE)));
+    LazyLock::new(|| build(user_builder(VERSION).variable("claims", CLAIMS_TYPE)));
 
 impl Environment {
     /// The environment of structured authentication: the libraries of Kubernetes 1.37, and the variables `claims` and
@@ -66,12 +89,30 @@ impl Environment {
 
 /// The environment of claim mappings and claim validation rules, with the variable `claims`.
 pub fn claims_environment() -> Environment {
-    CLAIMS.clone()
+    claims_environment_of(VERSION)
+}
+
+/// The environment of claim mappings and claim validation rules in Kubernetes 1.N, with the variable `claims`.
+///
+/// ```
+/// use navicert_cel::kubernetes::claims_environment_of;
+///
+/// let rule = "cidr('10.0.0.0/8').isMask()";
+/// assert!(claims_environment_of(37).compile_rule(rule).is_err());
+/// assert!(claims_environment_of(38).compile_rule(rule).is_ok());
+/// ```
+pub fn claims_environment_of(minor: u16) -> Environment {
+    CLAIMS.of(minor)
 }
 
 /// The environment of user validation rules, with the variable `user`.
 pub fn user_environment() -> Environment {
-    USER.clone()
+    user_environment_of(VERSION)
+}
+
+/// The environment of user validation rules in Kubernetes 1.N, with the variable `user`.
+pub fn user_environment_of(minor: u16) -> Environment {
+    USER.of(minor)
 }
 
 /// The authenticated user, as exposed to user validation rules.

@@ -3,6 +3,7 @@
 use super::types::{self, Type, TypeId, Types};
 use crate::cost::Rule;
 use crate::fault::Cause;
+use crate::kubernetes::versions::LanguageFacts;
 use crate::value::{Arena, ValueRef};
 use std::collections::HashMap;
 
@@ -12,6 +13,8 @@ pub(crate) struct Call<'a> {
     pub(crate) arena: &'a Arena,
     /// Follow the newest standard libraries instead of the versions in Kubernetes.
     pub(crate) standard: bool,
+    /// What versions of the language differ in.
+    pub(crate) facts: &'static LanguageFacts,
 }
 
 /// The implementation of an overload. Its arguments have been checked against the signature.
@@ -138,9 +141,8 @@ impl Functions {
     pub(crate) fn declare(
         &mut self,
         types: &mut Types,
-        id: &str,
-        signature: &str,
-        body: Option<Body>,
+        facts: &LanguageFacts,
+        (id, signature, body): (&str, &str, Option<Body>),
     ) -> Option<()> {
         let (name, member, parameters, result) = split_signature(signature)?;
         let parameters: Box<[TypeId]> =
@@ -160,7 +162,7 @@ impl Functions {
                 }
             }
         }
-        let rule = Rule::for_overload(name, id);
+        let rule = Rule::for_overload(name, id, facts);
         let overload = Overload { member, parameters, result, variables, guards, body, rule };
         let next = u32::try_from(self.functions.len()).ok()?;
         let at = *self.index.entry(name.into()).or_insert(next);

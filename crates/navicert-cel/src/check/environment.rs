@@ -3,6 +3,7 @@
 use super::declaration::{Declaration, Functions};
 use super::types::{self, TypeId, Types};
 use crate::functions;
+use crate::kubernetes::versions::{ADDITIONS, Addition, LanguageFacts};
 use crate::syntax::{Macros, ParseOptions};
 use crate::value::HashedName;
 use std::collections::HashMap;
@@ -105,6 +106,8 @@ pub(crate) struct Scope {
     pub(crate) lenient_any: bool,
     /// Resolve escaped field names on iterated values too.
     pub(crate) unescape_everywhere: bool,
+    /// What versions of the language differ in.
+    pub(crate) facts: &'static LanguageFacts,
 }
 
 /// An environment, ready to compile expressions. Cheap to clone.
@@ -117,24 +120,10 @@ impl Environment {
     /// Creates a builder with the semantics and libraries of Kubernetes 1.N.
     pub fn kubernetes_version(minor: u16) -> EnvironmentBuilder {
         let mut builder = EnvironmentBuilder::new(Compatibility::Kubernetes(minor));
-        for (library, since) in [
-            (Library::Standard, 0),
-            (Library::Strings, 0),
-            (Library::KubernetesLists, 0),
-            (Library::Regex, 0),
-            (Library::Url, 0),
-            (Library::Authorization, 27),
-            (Library::Optional, 28),
-            (Library::Quantity, 28),
-            (Library::Sets, 29),
-            (Library::Network, 30),
-            (Library::Format, 31),
-            (Library::TwoVariables, 32),
-            (Library::Semver, 33),
-            (Library::Lists, 34),
-        ] {
-            if since <= minor {
-                builder = builder.library(library);
+        for (_, addition) in ADDITIONS.into_iter().filter(|(since, _)| *since <= minor) {
+            match addition {
+                Addition::Library(library) => builder = builder.library(library),
+                Addition::Functions(functions) => builder.declare(functions),
             }
         }
         builder
@@ -176,6 +165,7 @@ pub struct EnvironmentBuilder {
     type_names: HashMap<Box<str>, TypeId>,
     container: Box<str>,
     compatibility: Compatibility,
+    facts: &'static LanguageFacts,
     options: ParseOptions,
     homogeneous: bool,
     lenient_any: bool,
@@ -186,6 +176,10 @@ pub struct EnvironmentBuilder {
 impl EnvironmentBuilder {
     /// Creates a builder with the operators only.
     pub fn new(compatibility: Compatibility) -> Self {
+        let facts = match compatibility {
+            Compatibility::Kubernetes(minor) => LanguageFacts::for_minor(minor),
+            Compatibility::Standard => LanguageFacts::NEWEST,
+        };
         let mut builder = EnvironmentBuilder {
             types: Types::new(),
             functions: Functions::default(),
@@ -194,11 +188,13 @@ impl EnvironmentBuilder {
             type_names: HashMap::new(),
             container: "".into(),
             compatibility,
+            facts,
             options: ParseOptions {
                 max_code_points: 100_000,
                 max_depth: 250,
                 max_nodes: 400_000,
                 optional_syntax: false,
+                quoted_fields: facts.quoted_fields,
                 macros: Macros::default(),
             },
             homogeneous: false,
@@ -254,7 +250,7 @@ impl EnvironmentBuilder {
     }
 
     fn declare_one(&mut self, id: &str, signature: &str, body: Option<super::declaration::Body>) {
-        if self.functions.declare(&mut self.types, id, signature, body).is_none() && self.problem.is_none() {
+        if self.functions.declare(&mut self.types, self.facts, (id, signature, body)).is_none() && self.problem.is_none() {
             self.problem = Some(EnvironmentError::Signature(signature.to_owned()));
         }
     }
@@ -338,6 +334,9 @@ impl EnvironmentBuilder {
             Library::Standard => {
                 self.options.macros.standard = true;
                 self.declare(functions::standard::FUNCTIONS);
+                if self.facts.duration_of_int {
+                    self.declare(functions::standard::DURATION_OF_INT);
+                }
             }
             Library::Optional => {
                 self.options.macros.optional = true;
@@ -369,7 +368,7 @@ impl EnvironmentBuilder {
                 self.name_type("net.CIDR", "net.CIDR");
                 self.declare(functions::kubernetes::NETWORK);
                 if standard {
-                    self.declare(functions::kubernetes::NETWORK_STANDARD_ONLY);
+                    self.declare(functions::kubernetes::NETWORK_IS_MASK);
                 }
             }
             Library::Format => self.declare(functions::kubernetes::FORMAT),
@@ -405,6 +404,7 @@ impl EnvironmentBuilder {
                 type_names: self.type_names,
                 container: self.container,
                 compatibility: self.compatibility,
+                facts: self.facts,
                 options: self.options,
                 validate,
                 homogeneous: self.homogeneous,

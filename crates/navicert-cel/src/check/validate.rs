@@ -7,6 +7,7 @@ use super::types::{Type, TypeId};
 use crate::diagnostic::Diagnostic;
 use crate::functions;
 use crate::library::strings_format::Verb;
+use crate::kubernetes::versions::LanguageFacts;
 use crate::syntax::ast::{Node, NodeId, Run, Tree};
 use crate::value::ValueRef;
 
@@ -27,7 +28,7 @@ pub(super) fn validate(
         return;
     }
     let exempt = within_format(tree);
-    let mut validator = Validator { tree, checked, problems };
+    let mut validator = Validator { facts: scope.facts, tree, checked, problems };
     for index in 0..tree.len() {
         let id = NodeId(u32::try_from(index).unwrap_or(u32::MAX));
         let is_exempt = exempt.get(index).copied().unwrap_or(false);
@@ -65,6 +66,7 @@ fn within_format(tree: &Tree) -> Vec<bool> {
 }
 
 struct Validator<'v, 'e> {
+    facts: &'static LanguageFacts,
     tree: &'v Tree,
     checked: &'v mut Checked<'e>,
     problems: &'v mut Vec<Diagnostic>,
@@ -159,6 +161,7 @@ impl Validator<'_, '_> {
                 let Some(val) = self.literal(*argument) else { return };
                 let valid = match (name, val) {
                     ("duration", ValueRef::Str(text)) => crate::instant::parse_duration(text).is_some(),
+                    ("duration", ValueRef::Int(_)) => self.facts.duration_of_int,
                     ("timestamp", ValueRef::Str(text)) => crate::instant::Timestamp::parse(text).is_some(),
                     ("timestamp", ValueRef::Int(seconds)) => {
                         crate::instant::Timestamp::from_seconds(seconds).is_some()

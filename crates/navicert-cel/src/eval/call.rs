@@ -128,7 +128,7 @@ impl<'a> Machine<'a, '_> {
             };
             return self.fault(id, cause);
         };
-        let call = Call { arena: self.arena, standard: scope.is_standard() };
+        let call = Call { arena: self.arena, standard: scope.is_standard(), facts: scope.facts };
         match body(&call, values) {
             Ok(val) => Ok(val),
             Err(cause) => self.fault(id, cause),

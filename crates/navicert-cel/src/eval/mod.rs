@@ -379,6 +379,7 @@ impl<'a, 'l> Machine<'a, 'l> {
             ValueRef::Optional(Some(content)) if unwrap => Ok(*content),
             present @ ValueRef::Optional(Some(_)) => Ok(present),
             ValueRef::Optional(None) => self.eval(other),
+            other if !self.plan.scope.facts.or_needs_optional => Ok(other),
             _ => self.fault(id, Cause::NoSuchOverload("")),
         }
     }

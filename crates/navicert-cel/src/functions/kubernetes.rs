@@ -7,7 +7,7 @@ mod semver;
 mod url;
 
 pub(crate) use format::FUNCTIONS as FORMAT;
-pub(crate) use network::{FUNCTIONS as NETWORK, STANDARD_ONLY as NETWORK_STANDARD_ONLY};
+pub(crate) use network::{FUNCTIONS as NETWORK, IS_MASK as NETWORK_IS_MASK};
 pub(crate) use quantity::FUNCTIONS as QUANTITY;
 pub(crate) use semver::FUNCTIONS as SEMVER;
 pub(crate) use url::FUNCTIONS as URL;

@@ -81,8 +81,11 @@ pub(crate) const KUBERNETES: &[Declaration] = &[
     ("list_bytes_min_bytes", "(list(bytes)).min(): bytes", min),
     ("list_a_index_of_int", "(list(A)).indexOf(A): int", index_of),
     ("list_a_last_index_of_int", "(list(A)).lastIndexOf(A): int", last_index_of),
-    ("list_includes_dyn_dyn", "(dyn).includes(dyn): bool", includes),
 ];
+
+/// Added by Kubernetes 1.37.
+pub(crate) const INCLUDES: &[Declaration] =
+    &[("list_includes_dyn_dyn", "(dyn).includes(dyn): bool", includes)];
 
 fn unused<'a>(_: &Call<'a>, _: &[ValueRef<'a>]) -> FunctionResult<'a> {
     Err(NO_SUCH_OVERLOAD)
@@ -161,8 +164,8 @@ fn sorted<'a>(call: &Call<'a>, list: List<'a>, keys: List<'a>) -> FunctionResult
 
 fn range<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     let [ValueRef::Int(count)] = *args else { return Err(NO_SUCH_OVERLOAD) };
-    let numbers =
-        lists_order::range(count).map_err(|error| call.invalid(InvalidArgument::RangeSize, error))?;
+    let numbers = lists_order::range(count, call.facts.range_is_bounded)
+        .map_err(|error| call.invalid(InvalidArgument::RangeSize, error))?;
     // The range is lazy: its elements are computed on access.
     usize::try_from(numbers.end).map(|count| ValueRef::List(List::Range(count))).map_err(|_| ARENA_FULL)
 }

@@ -167,6 +167,17 @@ fn to_string<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     }
 }
 
+/// Removed by Kubernetes 1.37.
+pub(crate) const DURATION_OF_INT: &[Declaration] =
+    &[("int64_to_duration", "duration(int): duration", nanoseconds_to_duration)];
+
+fn nanoseconds_to_duration<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
+    match args {
+        [ValueRef::Int(nanoseconds)] => Ok(ValueRef::Duration(*nanoseconds)),
+        _ => Err(NO_SUCH_OVERLOAD),
+    }
+}
+
 fn to_duration<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match args {
         [ValueRef::Str(text)] => instant::parse_duration(text)

@@ -46,6 +46,9 @@ fn char_at<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
 fn index_of<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'a> {
     match *args {
         [ValueRef::Str(text), ValueRef::Str(part)] => Ok(ValueRef::Int(strings_text::index_of(text, part))),
+        [ValueRef::Str(_), ValueRef::Str(""), ValueRef::Int(from)] if !call.facts.empty_index_is_clamped => {
+            Ok(ValueRef::Int(from))
+        }
         [ValueRef::Str(text), ValueRef::Str(part), ValueRef::Int(from)] => {
             in_range(call, text, from)?;
             strings_text::index_of_from(text, part, from)
@@ -60,6 +63,9 @@ fn last_index_of<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> FunctionResult<'
     match *args {
         [ValueRef::Str(text), ValueRef::Str(part)] => {
             Ok(ValueRef::Int(strings_text::last_index_of(text, part)))
+        }
+        [ValueRef::Str(_), ValueRef::Str(""), ValueRef::Int(from)] if !call.facts.empty_index_is_clamped => {
+            Ok(ValueRef::Int(from))
         }
         [ValueRef::Str(text), ValueRef::Str(part), ValueRef::Int(from)] => {
             in_range(call, text, from)?;

@@ -197,7 +197,7 @@ fn parses_zone_names_and_offsets() {
         ("1850-06-01T00:00:00Z", "America/New_York", 19, 3),
         ("2500-07-01T00:00:00Z", "America/New_York", 20, 0),
     ] {
-        let fields = at(time).fields(&Zone::parse(zone).unwrap());
+        let fields = at(time).fields(&Zone::parse(zone, false).unwrap());
         assert_eq!((fields.hours, fields.minutes), (hours, minutes), "{zone}");
     }
     for (time, zone, year) in [
@@ -208,14 +208,14 @@ fn parses_zone_names_and_offsets() {
         ("2020-06-01T00:00:00Z", "1000000:0", 2134),
         ("2020-06-01T00:00:00Z", "-100000:0", 2009),
     ] {
-        assert_eq!(at(time).fields(&Zone::parse(zone).unwrap()).year, year, "{zone}");
+        assert_eq!(at(time).fields(&Zone::parse(zone, false).unwrap()).year, year, "{zone}");
     }
 }
 
 #[test]
 fn rejects_invalid_zones_with_a_reason() {
     for zone in ["utc", "local", "Z", "america/new_york", "No/Where", "+0530"] {
-        assert_eq!(Zone::parse(zone).unwrap_err(), ZoneError::Unknown(zone.to_owned()));
+        assert_eq!(Zone::parse(zone, false).unwrap_err(), ZoneError::Unknown(zone.to_owned()));
     }
     for (zone, message) in [
         ("../etc", "time: invalid location name"),
@@ -224,11 +224,16 @@ fn rejects_invalid_zones_with_a_reason() {
         ("+ 5:30", "strconv.Atoi: parsing \"+ 5\": invalid syntax"),
         ("9223372036854775808:0", "strconv.Atoi: parsing \"9223372036854775808\": value out of range"),
     ] {
-        assert_eq!(Zone::parse(zone).unwrap_err().to_string(), message);
+        assert_eq!(Zone::parse(zone, false).unwrap_err().to_string(), message);
     }
+    let minutes = |zone: &str, bounded: bool| Zone::parse(zone, bounded).is_ok();
+    for zone in ["05:60", "05:-1", "-05:90"] {
+        assert_eq!((minutes(zone, false), minutes(zone, true)), (true, false), "{zone}");
+    }
+    assert!(minutes("-05:59", true));
     // A very large offset must not panic.
     let _ =
-        at("2020-06-01T00:00:00Z").fields(&Zone::parse("9223372036854775807:9223372036854775807").unwrap());
+        at("2020-06-01T00:00:00Z").fields(&Zone::parse("9223372036854775807:9223372036854775807", false).unwrap());
 }
 
 proptest! {

@@ -27,6 +27,9 @@ pub(crate) enum ZoneError {
     /// A part of an `h:m` offset is not an integer.
     #[error("strconv.Atoi: parsing {0:?}: {1}")]
     Offset(String, &'static str),
+    /// The minutes of an offset are not those of an hour.
+    #[error("timezone offset minutes out of range [0, 59]: {0}")]
+    Minutes(String),
 }
 
 static DATABASE: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
@@ -34,11 +37,17 @@ static DATABASE: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bu
 impl Zone {
     /// Parses the time zone argument of accessors such as `getHours("…")`.
     ///
-    /// With a colon, the argument is an offset of hours and minutes, each of them any integer. Otherwise it is a
-    /// case-sensitive name. The empty name and `Local` are UTC.
-    pub(crate) fn parse(text: &str) -> Result<Self, ZoneError> {
+    /// With a colon, the argument is an offset of hours and minutes, each of them any integer; if `bounded`, there are at most 59
+    /// minutes. Otherwise it is a case-sensitive name. The empty name and `Local` are UTC.
+    pub(crate) fn parse(text: &str, bounded: bool) -> Result<Self, ZoneError> {
         match text.split_once(':') {
-            Some((hours, minutes)) => Self::from_offset(hours, minutes),
+            Some((hours, minutes)) => {
+                let (hour, minute) = (integer(hours)?, integer(minutes)?);
+                if bounded && !(0..60).contains(&minute) {
+                    return Err(ZoneError::Minutes(text.to_owned()));
+                }
+                Ok(Self::from_offset(hours.starts_with('-'), hour, minute))
+            }
             None => Self::from_name(text),
         }
     }
@@ -74,14 +83,12 @@ impl Zone {
             .ok_or_else(|| ZoneError::Unknown(name.to_owned()))
     }
 
-    fn from_offset(hours: &str, minutes: &str) -> Result<Self, ZoneError> {
-        let negative = hours.starts_with('-');
-        let (hours, minutes) = (integer(hours)?, integer(minutes)?);
+    fn from_offset(negative: bool, hours: i64, minutes: i64) -> Self {
         let minutes = if negative { minutes.saturating_neg() } else { minutes };
         let seconds = hours.saturating_mul(60).saturating_add(minutes).saturating_mul(60);
         // Far outside the calendar, but small enough that the field arithmetic cannot overflow.
         const LIMIT: i64 = 1 << 52;
-        Ok(Self::Fixed(seconds.clamp(-LIMIT, LIMIT)))
+        Self::Fixed(seconds.clamp(-LIMIT, LIMIT))
     }
 }
 

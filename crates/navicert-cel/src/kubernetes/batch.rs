@@ -1,28 +1,34 @@
 //! Evaluates one request of a batch. The request is JSON: `{"expr", "claims"|"claims_json"|"user", "rule"}`.
 
 use super::report::BatchEvalReport;
-use super::{User, claims_environment, claims_json, render, user_environment};
+use super::{User, VERSION, claims_environment_of, claims_json, render, user_environment_of};
 use crate::program::Bindings;
 use crate::value::{Arena, Claims, ValueRef};
 use serde_json::{Value as Json, json};
 
-/// [`evaluate`] as JSON: `{"compiled", "compile_error", "ok", "type", "value", "error", "cost"}`, or `{"fault"}`.
+/// [`evaluate`] in the newest stable version, as JSON: `{"compiled", "compile_error", "ok", "type", "value", "error", "cost"}`, or `{"fault"}`.
 pub fn answer(input: &Json) -> Json {
-    match evaluate(input) {
+    answer_in(input, VERSION)
+}
+
+/// [`evaluate`] as JSON.
+pub fn answer_in(input: &Json, minor: u16) -> Json {
+    match evaluate(input, minor) {
         Ok(report) => serde_json::to_value(report).unwrap_or_default(),
         Err(fault) => json!({ "fault": fault }),
     }
 }
 
-/// Compiles and evaluates an expression. Its errors are part of the result.
+/// Compiles and evaluates an expression in the environment of Kubernetes 1.N. Its errors are part of the result.
 ///
 /// # Errors
 /// The input is not a request.
-pub fn evaluate(input: &Json) -> Result<BatchEvalReport, String> {
+pub fn evaluate(input: &Json, minor: u16) -> Result<BatchEvalReport, String> {
     let expr = input.get("expr").and_then(Json::as_str).ok_or("`expr` is missing or no string")?;
     let rule = input.get("rule").and_then(Json::as_bool).unwrap_or(false);
     let user = input.get("user").map(User::from_json);
-    let environment = if user.is_some() { user_environment() } else { claims_environment() };
+    let environment =
+        if user.is_some() { user_environment_of(minor) } else { claims_environment_of(minor) };
     let compiled = if rule { environment.compile_rule(expr) } else { environment.compile(expr) };
     let program = match compiled {
         Ok(program) => program,

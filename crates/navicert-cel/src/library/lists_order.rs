@@ -41,8 +41,11 @@ pub(crate) fn slice(start: i64, end: i64, length: usize) -> Result<Range<usize>,
 }
 
 /// `lists.range(size)`: the range of its elements.
-pub(crate) fn range(size: i64) -> Result<Range<i64>, ListError> {
+///
+/// Only newer versions are `bounded`: they reject a size that is negative or too large.
+pub(crate) fn range(size: i64, bounded: bool) -> Result<Range<i64>, ListError> {
     match size {
+        _ if !bounded => Ok(0..size.max(0)),
         ..0 => Err(ListError::NegativeRange(size)),
         0..=RANGE_LIMIT => Ok(0..size),
         _ => Err(ListError::LongRange(size)),
@@ -128,10 +131,11 @@ mod tests {
 
     #[test]
     fn range_rejects_invalid_lengths() {
-        assert_eq!(range(3), Ok(0..3));
-        assert_eq!(range(1_000_000), Ok(0..1_000_000));
-        assert_eq!(range(-1).unwrap_err().to_string(), "lists.range: size must be non-negative, got -1");
-        let error = range(10_000_000).unwrap_err();
+        assert_eq!(range(3, true), Ok(0..3));
+        assert_eq!((range(-1, false), range(2_000_000, false)), (Ok(0..0), Ok(0..2_000_000)));
+        assert_eq!(range(1_000_000, true), Ok(0..1_000_000));
+        assert_eq!(range(-1, true).unwrap_err().to_string(), "lists.range: size must be non-negative, got -1");
+        let error = range(10_000_000, true).unwrap_err();
         assert_eq!(error.to_string(), "lists.range: size 10000000 exceeds maximum allowed (1000000)");
         assert_eq!(flatten_level(-1), Err(ListError::NegativeLevel));
         assert_eq!(flatten_level(2), Ok(2));

@@ -16,6 +16,8 @@ pub(crate) struct ParseOptions {
     pub(crate) max_depth: u32,
     pub(crate) max_nodes: usize,
     pub(crate) optional_syntax: bool,
+    /// Field names may be written in backquotes.
+    pub(crate) quoted_fields: bool,
     pub(crate) macros: Macros,
 }
 
@@ -369,6 +371,14 @@ impl Parser<'_> {
         Ok(left)
     }
 
+    /// Rejects a field name in backquotes if the language has none.
+    fn check_quoted_field(&self) -> Parsed<()> {
+        if self.options.quoted_fields {
+            return Ok(());
+        }
+        Err(self.limit("unsupported syntax: '`'".to_owned()))
+    }
+
     /// `.field`, `.?field` or `.method(…)`
     fn select(&mut self, operand: Part) -> Parsed<Part> {
         let dot = self.take().span.start;
@@ -384,6 +394,7 @@ impl Parser<'_> {
         let (field, name_span) = match name.kind {
             Kind::Ident => (Text::Span(name.span), name.span),
             Kind::Quoted => {
+                self.check_quoted_field()?;
                 let inner = Span { start: name.span.start + 1, end: name.span.end - 1 };
                 (Text::Span(inner), name.span)
             }

@@ -32,8 +32,8 @@ pub(crate) const FUNCTIONS: &[Declaration] = &[
     ("cidr_to_string", "string(net.CIDR): string", text),
 ];
 
-/// Additions of the standard network extension.
-pub(crate) const STANDARD_ONLY: &[Declaration] = &[("cidr_is_mask", "(net.CIDR).isMask(): bool", is_mask)];
+/// Part of the standard network extension; added by Kubernetes 1.38.
+pub(crate) const IS_MASK: &[Declaration] = &[("cidr_is_mask", "(net.CIDR).isMask(): bool", is_mask)];
 
 fn mapped(call: &Call<'_>) -> Mapped {
     if call.standard { Mapped::DottedRejected } else { Mapped::Rejected }

@@ -157,7 +157,10 @@ impl Parser<'_> {
             let token = self.take();
             let field = match token.kind {
                 Kind::Ident => Text::Span(token.span),
-                Kind::Quoted => Text::Span(Span { start: token.span.start + 1, end: token.span.end - 1 }),
+                Kind::Quoted => {
+                    self.check_quoted_field()?;
+                    Text::Span(Span { start: token.span.start + 1, end: token.span.end - 1 })
+                }
                 _ => {
                     self.next -= 1;
                     return Err(self.unexpected("expecting IDENTIFIER"));
