@@ -213,6 +213,7 @@ pub(crate) fn remembered(input: &Input) -> Result<impl FnMut() -> Result<(), Fau
         config: at("config.yaml").into(),
         navicert_config: Some(at("navicert.yaml")),
         profile: None,
+        kube_version: None,
     };
     let live = Arc::clone(AuthnReloader::open(sources, around)?.authenticator());
     let token = input.token("rs256.jwt")?;

@@ -248,6 +248,7 @@ fn live(dir: &Path, key: &SigningKey) -> Result<Arc<ReloadableAuthenticator>, Fa
         config: at("config.yaml").into(),
         navicert_config: Some(at("navicert.yaml")),
         profile: None,
+        kube_version: None,
     };
     Ok(Arc::clone(AuthnReloader::open(sources, around)?.authenticator()))
 }

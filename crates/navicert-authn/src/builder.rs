@@ -15,6 +15,7 @@ use crate::jwks::{
 };
 use crate::metrics::AuthnRecorder;
 use crate::model::outcome::AuthnOutcome;
+use crate::profile::KubeVersion;
 
 /// Authenticates bearer tokens as an `AuthenticationConfiguration` says. Clones share keys and cached decisions.
 ///
@@ -112,18 +113,20 @@ pub struct AuthenticatorBuilder {
     config: Option<ConfigOrigin>,
     navicert_config: Option<PathBuf>,
     profile: Option<BaseProfile>,
+    kube_version: Option<KubeVersion>,
     fetch: Arc<dyn Fetch>,
     clock: Arc<dyn Clock>,
     recorder: Arc<dyn AuthnRecorder>,
 }
 
-/// Profile `hardened`, keys from files alone, the system's clock.
+/// Profile `hardened`, the newest stable Kubernetes version, keys from files alone, the system's clock.
 impl Default for AuthenticatorBuilder {
     fn default() -> Self {
         AuthenticatorBuilder {
             config: None,
             navicert_config: None,
             profile: None,
+            kube_version: None,
             fetch: Arc::new(NoFetch),
             clock: Arc::new(SystemClock),
             recorder: Arc::new(()),
@@ -157,6 +160,13 @@ impl AuthenticatorBuilder {
         self
     }
 
+    /// Sets the Kubernetes version whose kube-apiserver to decide like [default: the newest stable one]. Takes precedence over the
+    /// `NavicertConfiguration`.
+    pub fn kube_version(mut self, version: KubeVersion) -> Self {
+        self.kube_version = Some(version);
+        self
+    }
+
     /// Sets the HTTP client. Without one, keys come from the files that the `NavicertConfiguration` names (`jwksFile`), and
     /// tokens of every other issuer are rejected.
     pub fn fetch(mut self, fetch: Arc<dyn Fetch>) -> Self {
@@ -182,7 +192,7 @@ impl AuthenticatorBuilder {
     /// [`AuthenticatorError`].
     pub fn build(self) -> Result<Authenticator, AuthenticatorError> {
         let config = self.config.ok_or(AuthenticatorError::NoConfig)?;
-        let sources = ConfigSources { config, navicert_config: self.navicert_config, profile: self.profile };
+        let sources = ConfigSources { config, navicert_config: self.navicert_config, profile: self.profile, kube_version: self.kube_version };
         let context = JwksContext {
             fetch: self.fetch,
             clock: self.clock,
@@ -199,6 +209,7 @@ impl fmt::Debug for AuthenticatorBuilder {
             .field("config", &self.config)
             .field("navicert_config", &self.navicert_config)
             .field("profile", &self.profile)
+            .field("kube_version", &self.kube_version)
             .finish_non_exhaustive()
     }
 }

@@ -16,7 +16,7 @@ use crate::authenticator::Authenticators;
 use crate::config::CompiledIssuer;
 use crate::model::AuthnRequest;
 use crate::model::outcome::{AuthnOutcome, Refusal};
-use crate::profile::{AuthnProfile, Hardening};
+use crate::profile::{AuthnProfile, Hardening, KubeVersion};
 
 pub use crate::model::{AuthnStep, StepObserver, StepOutcome};
 pub use log::upstream_decision;
@@ -116,10 +116,35 @@ pub enum UpstreamDecision {
 pub struct Diagnosis {
     /// The explanation.
     pub explanation: Explanation,
-    /// How kube-apiserver decides.
+    /// The Kubernetes version of the profile.
+    pub version: KubeVersion,
+    /// How kube-apiserver of this version decides.
     pub kube: UpstreamDecision,
+    /// The supported versions that decide otherwise on this token: accept what this version rejects, or reverse.
+    pub others: Vec<KubeVersion>,
     /// The hardening rules that are decisive alone: without one of them the token would be accepted.
     pub decisive: Vec<Hardening>,
+}
+
+impl Diagnosis {
+    /// Which versions of kube-apiserver accept the token, if they do not all decide the same.
+    pub fn version_difference(&self) -> Option<String> {
+        let names: Vec<&str> = self.others.iter().map(|version| version.name()).collect();
+        let (others, ours) = (names.split_last(), self.version);
+        let (last, first) = others?;
+        let list = if first.is_empty() { (*last).to_owned() } else { format!("{} and {last}", first.join(", ")) };
+        let plural = !first.is_empty();
+        Some(match (&self.kube, plural) {
+            (UpstreamDecision::Accepts, true) => {
+                format!("Kubernetes {ours} accepts this token, {list} reject it")
+            }
+            (UpstreamDecision::Accepts, false) => {
+                format!("Kubernetes {ours} accepts this token, {list} rejects it")
+            }
+            (_, true) => format!("Kubernetes {list} accept this token, {ours} rejects it"),
+            (_, false) => format!("Kubernetes {list} accepts this token, {ours} rejects it"),
+        })
+    }
 }
 
 /// Explains a token under a profile, and compares with kube-apiserver.
@@ -135,7 +160,7 @@ pub fn diagnose(
     key_set: impl Fn(&CompiledIssuer) -> Option<String>,
 ) -> Result<Diagnosis, String> {
     let explanation = explain(&authenticators(profile)?, request);
-    let kube = match authenticators(&AuthnProfile::KUBE) {
+    let kube = match authenticators(&AuthnProfile::kube(profile.version)) {
         Ok(authenticators) => upstream_decision(&authenticators, request, key_set),
         Err(why) => UpstreamDecision::RejectsConfiguration(why),
     };
@@ -150,7 +175,15 @@ pub fn diagnose(
         UpstreamDecision::Accepts if !is_taken => Hardening::ALL.into_iter().filter(decides).collect(),
         _ => Vec::new(),
     };
-    Ok(Diagnosis { explanation, kube, decisive })
+    let is_accepted = matches!(kube, UpstreamDecision::Accepts);
+    let accepts = |version: &KubeVersion| {
+        authenticators(&AuthnProfile::kube(*version)).is_ok_and(|authenticators| {
+            matches!(authenticators.authenticate(request), AuthnOutcome::Authenticated(_))
+        })
+    };
+    let others = KubeVersion::ALL.into_iter().filter(|version| *version != profile.version);
+    let others = others.filter(|version| accepts(version) != is_accepted).collect();
+    Ok(Diagnosis { explanation, version: profile.version, kube, others, decisive })
 }
 
 /// Authenticates a token and records every step.

@@ -2,6 +2,7 @@
 //! set. `fetch` (one GET, implemented by the caller) → `discovery` → `refresher` fetch keys and keep them fresh.
 
 mod discovery;
+mod ed25519;
 mod fetch;
 mod fetch_demand;
 mod freshness;
@@ -11,7 +12,7 @@ mod refetch_limiter;
 mod refresher;
 #[cfg(any(test, feature = "test-util"))]
 mod scripted;
-mod set;
+pub(crate) mod set;
 
 use std::fmt;
 use std::sync::Arc;

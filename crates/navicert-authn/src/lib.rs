@@ -22,6 +22,7 @@ pub mod config;
 mod deadlines;
 mod decision;
 mod decision_flights;
+pub mod diff;
 pub mod explain;
 mod given_keys;
 mod issuers;
@@ -30,7 +31,7 @@ pub mod jwt;
 mod mapping;
 pub mod metrics;
 mod model;
-mod profile;
+pub mod profile;
 pub mod reloadable;
 pub mod report;
 pub mod revocation;
@@ -46,6 +47,6 @@ pub use reloadable::ReloadableAuthenticator;
 
 pub use model::outcome::{self, AuthnOutcome, NoOpinion, Refusal, Rejection};
 pub use model::{AuthenticatedUser, AuthnRequest, AuthnStep, CREDENTIAL_ID, Interrupt, StepObserver};
-pub use profile::{AuthnProfile, Hardening, TokenLimits};
+pub use profile::{AuthnProfile, Hardening, KubeVersion, TokenLimits, UnknownKubeVersion};
 
 pub use navicert_types::{Clock, Secret, SystemClock, Timestamp};

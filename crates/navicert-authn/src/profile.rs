@@ -1,7 +1,16 @@
 //! Decision profiles: `kube` decides exactly as kube-apiserver does, `hardened` adds the rules of [`Hardening`], each of
-//! which can be switched on its own.
+//! which can be switched on its own. Both follow one Kubernetes version: [`KubeVersion`].
+
+mod versions;
 
 use std::fmt;
+
+pub use versions::{
+    AlgorithmError, CheckOrder, CurveRule, JsonErrors, KeyFormat, KubeVersion, Refetch, UnknownKubeVersion,
+    UnreadableKeys, VersionFacts,
+};
+
+use versions::STRICTEST_NOT_BEFORE_LEEWAY;
 
 /// A rule that profile `hardened` adds to what kube-apiserver checks. Configuration files and reports refer to it by its
 /// code, `H1` to `H25`.
@@ -41,7 +50,7 @@ pub enum Hardening {
     /// RSA keys have at least 2048 bits, the PSS salt is as long as the hash, the curve is the one the algorithm names.
     // H11
     KeyStrength,
-    /// Times are JSON numbers between 1970 and 9999.
+    /// Times are JSON numbers between 1970 and 9999, and `nbf` is at most 60 seconds ahead.
     // H12
     StrictTimestamps,
     /// The username is not empty.
@@ -138,7 +147,9 @@ impl Hardening {
             Hardening::KeyStrength => {
                 "RSA keys have at least 2048 bits, the PSS salt is as long as the hash, the curve is the one the algorithm names"
             }
-            Hardening::StrictTimestamps => "times are JSON numbers between 1970 and 9999",
+            Hardening::StrictTimestamps => {
+                "times are JSON numbers between 1970 and 9999, and `nbf` is at most 60 seconds ahead"
+            }
             Hardening::NonEmptyUsername => "the username is not empty",
             Hardening::PrintableIdentity => {
                 "usernames, groups, UIDs and extra values have no control characters, line separators or bidirectional controls"
@@ -212,10 +223,12 @@ impl fmt::Display for Hardening {
     }
 }
 
-/// Which hardening rules are on, and the size limits of tokens and users.
+/// Which hardening rules are on, the size limits of tokens and users, and the Kubernetes version to follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuthnProfile {
     rules: u32,
+    /// The Kubernetes version whose kube-apiserver decides. Hardening rules reject more than this version does.
+    pub version: KubeVersion,
     /// Size limits beyond which a token is rejected.
     pub limits: TokenLimits,
     /// Also accepts expressions that kube-apiserver rejects: `claims` has dynamic values, which can be iterated over
@@ -248,9 +261,10 @@ pub struct TokenLimits {
 }
 
 impl AuthnProfile {
-    /// Decides exactly as kube-apiserver does.
+    /// Decides exactly as kube-apiserver of the newest stable Kubernetes version does.
     pub const KUBE: AuthnProfile = AuthnProfile {
         rules: 0,
+        version: KubeVersion::V1_37,
         limits: TokenLimits {
             token: usize::MAX,
             header: usize::MAX,
@@ -267,6 +281,7 @@ impl AuthnProfile {
     /// Every hardening rule except [`Hardening::ExtendedLibraries`], with size limits.
     pub const HARDENED: AuthnProfile = AuthnProfile {
         rules: ((1 << Hardening::ALL.len()) - 1) & !Hardening::ExtendedLibraries.bit(),
+        version: KubeVersion::V1_37,
         limits: TokenLimits {
             token: 64 << 10,
             header: 16 << 10,
@@ -280,6 +295,37 @@ impl AuthnProfile {
         },
         wide_expressions: true,
     };
+
+    /// Decides exactly as kube-apiserver of this version does.
+    pub const fn kube(version: KubeVersion) -> Self {
+        AuthnProfile::KUBE.with_version(version)
+    }
+
+    /// This profile for another Kubernetes version.
+    #[must_use]
+    pub const fn with_version(mut self, version: KubeVersion) -> Self {
+        self.version = version;
+        self
+    }
+
+    /// Whether this is profile `kube`, without any hardening rule.
+    pub fn is_kube(&self) -> bool {
+        *self == AuthnProfile::kube(self.version)
+    }
+
+    /// What the Kubernetes version does where versions differ.
+    pub(crate) const fn facts(&self) -> &'static VersionFacts {
+        self.version.facts()
+    }
+
+    /// How far `nbf` may lie in the future, in seconds, and what limits it.
+    // S126, V1, H12
+    pub(crate) const fn not_before_leeway(&self) -> (i64, &'static str) {
+        if self.has(Hardening::StrictTimestamps) {
+            return (STRICTEST_NOT_BEFORE_LEEWAY, "rule H12");
+        }
+        (self.facts().not_before_leeway, self.version.title())
+    }
 
     /// Whether the rule is on.
     pub const fn has(&self, rule: Hardening) -> bool {

@@ -3,6 +3,7 @@
 
 mod check;
 mod diagnosis_text;
+mod diff;
 mod explain;
 mod outcome;
 mod probe;
@@ -10,6 +11,7 @@ mod suite;
 
 pub use check::{CheckFinding, CheckReport, ConfigCheckResult, ConfigStage, FieldError, check_config};
 pub use diagnosis_text::DiagnosisText;
+pub use diff::{Change, ChangeKind, DiffReport, DiffSideReport, ExampleToken, Replay, SideDecision};
 pub use explain::{ExplainReport, ExpressionReport, StepReport, StepVerdict, SubexpressionReport};
 pub use outcome::{OutcomeReport, ReportedUser};
 pub use probe::{IssuerReport, IssuerVerdict, ProbeStepReport};

@@ -27,7 +27,7 @@ use crate::profile::AuthnProfile;
 
 pub use coverage::{Coverage, Gap};
 pub use difference::Difference;
-use signer::Signer;
+pub(crate) use signer::SuiteSigner;
 
 /// The default time of a suite: the first second of 2027.
 const DEFAULT_NOW: i64 = 1_798_761_600;
@@ -105,7 +105,7 @@ impl Suite {
     /// # Errors
     /// The suite cannot be run.
     pub fn run(&self) -> Result<SuiteReport, SuiteError> {
-        let signer = Signer::new().ok_or(SuiteError::Key)?;
+        let signer = SuiteSigner::new().ok_or(SuiteError::Key)?;
         let tokens = self.tokens(&signer)?;
         let results = self.run_cases(&self.configuration, &signer, &tokens);
         let cases: Vec<CaseReport> = results.map_err(SuiteError::Configuration)?;
@@ -123,7 +123,7 @@ impl Suite {
     fn run_cases(
         &self,
         configuration: &AuthenticationConfiguration,
-        signer: &Signer,
+        signer: &SuiteSigner,
         tokens: &[String],
     ) -> Result<Vec<CaseReport>, String> {
         let authenticators =
@@ -155,7 +155,7 @@ impl Suite {
     }
 
     /// The token of every case.
-    fn tokens(&self, signer: &Signer) -> Result<Vec<String>, SuiteError> {
+    pub(crate) fn tokens(&self, signer: &SuiteSigner) -> Result<Vec<String>, SuiteError> {
         let token = |(index, case): (usize, &TestCase)| match &case.input {
             TestInput::Token(token) => Ok(token.expose().trim().to_owned()),
             TestInput::TokenFile(file) => {
@@ -202,7 +202,7 @@ impl Suite {
         Ok(format!("{{{}}}", members.join(",")))
     }
 
-    fn now(&self, case: &TestCase) -> Timestamp {
+    pub(crate) fn now(&self, case: &TestCase) -> Timestamp {
         let named = case.now.or(self.test.now).map(navicert_types::time::Time::timestamp);
         named.or_else(|| Timestamp::from_second(DEFAULT_NOW).ok()).unwrap_or_default()
     }

@@ -67,6 +67,7 @@ impl Fixture {
             config: at("config.yaml").into(),
             navicert_config: Some(at("navicert.yaml")),
             profile: None,
+            kube_version: None,
         };
         let token = self.key.token(&json!({
             "iss": "https://i", "aud": "a", "sub": "ann", "exp": NOW + 300,

@@ -248,6 +248,7 @@ async fn deadline(profile: &AuthnProfile) -> String {
         config: dir.path().join("config.yaml").into(),
         navicert_config: Some(dir.path().join("navicert.yaml")),
         profile: None,
+        kube_version: None,
     };
     let fetch = Arc::new(ScriptedFetch::default());
     let context = JwksContext {
@@ -292,6 +293,7 @@ async fn distributed(profile: &AuthnProfile) -> String {
         config: dir.path().join("config.yaml").into(),
         navicert_config: Some(dir.path().join("navicert.yaml")),
         profile: None,
+        kube_version: None,
     };
     let reloader = AuthnReloader::open(sources, context(&fetch, &clock)).unwrap();
     let token = key().token(&payload(|claims| {
@@ -318,6 +320,7 @@ async fn reloaded(profile: &AuthnProfile) -> bool {
         config: dir.path().join("config.yaml").into(),
         navicert_config: Some(dir.path().join("navicert.yaml")),
         profile: None,
+        kube_version: None,
     };
     let document = r#"{"issuer": "https://i", "jwks_uri": "https://i/keys"}"#;
     fetch.answer("https://i/.well-known/openid-configuration", 200, document);
@@ -378,7 +381,7 @@ fn navicert_config_allows_and_forbids_per_issuer() {
     };
     let judged = |settings: Value, claims: &Value| {
         let navicert_config = navicert_config(settings);
-        let profile = navicert_config.profile(None);
+        let profile = navicert_config.profile(None, None);
         let mut compiled = load(config(|_| {}).to_string().as_bytes(), &profile).unwrap().compiled;
         navicert_config.apply(&mut compiled).unwrap();
         let keys = KeySet::parse(jwks(|_| {}).to_string().as_bytes(), &profile).unwrap();

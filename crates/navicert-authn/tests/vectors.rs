@@ -4,14 +4,21 @@
 
 use std::collections::BTreeSet;
 
-use navicert_authn::{AuthnProfile, batch};
+use navicert_authn::{AuthnProfile, KubeVersion, batch};
 use navicert_testkit::k8s::vectors;
 use serde_json::Value;
 
 #[test]
 fn every_recorded_configuration_decision_agrees() {
-    vectors::run_suite("authn-config (library)", "authn-config.jsonl", |vector| {
-        let answer = batch::check(&vector.input, &AuthnProfile::KUBE);
+    for version in KubeVersion::ALL {
+        check_configurations(version);
+    }
+}
+
+fn check_configurations(version: KubeVersion) {
+    let recorded = vectors::vectors_of(version.name(), "authn-config");
+    vectors::check(&format!("authn-config ({version}, library)"), &recorded, |vector| {
+        let answer = batch::check(&vector.input, &AuthnProfile::kube(version));
         let stage = |value: &Value| value.get("stage").cloned();
         if answer["valid"] != vector.expect["valid"] || stage(&answer) != stage(&vector.expect) {
             return Err(format!("{answer}"));
@@ -30,10 +37,17 @@ fn errors(answer: &Value) -> BTreeSet<(String, String)> {
 // S288
 #[test]
 fn every_recorded_token_decision_agrees() {
+    for version in KubeVersion::ALL {
+        check_tokens(version);
+    }
+}
+
+fn check_tokens(version: KubeVersion) {
     let (configs, key_sets) = (vectors::json("authn-configs.json"), vectors::json("authn-jwks.json"));
-    vectors::run_suite("authn-token (library)", "authn-token.jsonl", |vector| {
+    let recorded = vectors::vectors_of(version.name(), "authn-token");
+    vectors::check(&format!("authn-token ({version}, library)"), &recorded, |vector| {
         let request = request(&vector.input, &configs, &key_sets);
-        let answer = batch::eval(&request, &AuthnProfile::KUBE);
+        let answer = batch::eval(&request, &AuthnProfile::kube(version));
         let agrees = answer["outcome"] == vector.expect["outcome"]
             && (answer["outcome"] != "authenticated" || answer["user"] == vector.expect["user"]);
         if agrees { Ok(()) } else { Err(format!("{answer} instead of {}", vector.expect)) }

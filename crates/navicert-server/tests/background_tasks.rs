@@ -55,7 +55,7 @@ fn named(prefix: &str) -> Value {
 }
 
 fn sources(config: PathBuf, profile: BaseProfile) -> ConfigSources {
-    ConfigSources { config: config.into(), navicert_config: None, profile: Some(profile) }
+    ConfigSources { config: config.into(), navicert_config: None, profile: Some(profile), kube_version: None }
 }
 
 fn open(dir: &Path, text: &str, profile: BaseProfile) -> (Arc<AuthnReloader>, BackgroundTasks) {
@@ -418,6 +418,7 @@ async fn hardened_profile_contacts_only_configured_hosts() {
         config: config.into(),
         navicert_config: Some(navicert_config.clone()),
         profile: None,
+        kube_version: None,
     };
     let reloader = Arc::new(AuthnReloader::open(sources, around()).unwrap());
     let _tasks = BackgroundTasks::start(Arc::clone(&reloader), Arc::new(TokioTimer));

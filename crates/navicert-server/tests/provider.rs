@@ -35,7 +35,7 @@ async fn accepts_a_certified_providers_tokens_across_key_rotation() {
         recorder: Arc::new(()),
     };
     let sources =
-        ConfigSources { config: path.into(), navicert_config: None, profile: Some(BaseProfile::Hardened) };
+        ConfigSources { config: path.into(), navicert_config: None, profile: Some(BaseProfile::Hardened), kube_version: None };
     let reloader = Arc::new(AuthnReloader::open(sources, around).unwrap());
     let live = Arc::clone(reloader.authenticator());
     for refresher in live.refreshers() {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use navicert_authn::KubeVersion;
 use navicert_authn::config::{AuthnLoadError, AuthnReloader, BaseProfile, ConfigOrigin, ConfigSources};
 use navicert_authn::jwks::{Fetch, JwksContext};
 use navicert_authn::metrics::AuthnRecorder;
@@ -73,6 +74,7 @@ pub struct AuthnLayerBuilder {
     config: Option<PathBuf>,
     navicert_config: Option<PathBuf>,
     profile: Option<BaseProfile>,
+    kube_version: Option<KubeVersion>,
     audiences: Vec<String>,
     missing_token: MissingToken,
     timeout: Duration,
@@ -91,6 +93,7 @@ impl Default for AuthnLayerBuilder {
             config: None,
             navicert_config: None,
             profile: None,
+            kube_version: None,
             audiences: Vec::new(),
             missing_token: MissingToken::default(),
             timeout: DEFAULT_TIMEOUT,
@@ -121,6 +124,12 @@ impl AuthnLayerBuilder {
     /// Sets the profile, unless the `NavicertConfiguration` names one.
     pub fn profile(mut self, profile: BaseProfile) -> Self {
         self.profile = Some(profile);
+        self
+    }
+
+    /// Sets the Kubernetes version whose kube-apiserver to decide like [default: the newest stable one].
+    pub fn kube_version(mut self, version: KubeVersion) -> Self {
+        self.kube_version = Some(version);
         self
     }
 
@@ -216,6 +225,7 @@ impl AuthnLayerBuilder {
             config: ConfigOrigin::File(path.clone()),
             navicert_config: self.navicert_config.clone(),
             profile: self.profile,
+            kube_version: self.kube_version,
         };
         let fetch = self.fetch.clone().unwrap_or_else(|| Arc::new(HttpFetch::new(process_proxies())));
         let opened = AuthnReloader::open(sources, self.jwks_context(fetch))
@@ -226,7 +236,7 @@ impl AuthnLayerBuilder {
     fn cluster(&self) -> Result<Option<RunningAuthenticator>, AuthnLayerError> {
         let Some(accounts) = &self.service_accounts else { return Ok(None) };
         let config = accounts.config_origin();
-        let sources = ConfigSources { config, navicert_config: None, profile: self.profile };
+        let sources = ConfigSources { config, navicert_config: None, profile: self.profile, kube_version: self.kube_version };
         let fetch = Arc::new(accounts.fetch(Arc::clone(&self.timer)));
         let opened = AuthnReloader::open(sources, self.jwks_context(fetch)).map_err(|source| {
             AuthnLayerError::ServiceAccounts { issuer: accounts.issuer().to_owned(), source }
@@ -267,6 +277,7 @@ impl fmt::Debug for AuthnLayerBuilder {
         f.debug_struct("AuthnLayerBuilder")
             .field("config", &self.config)
             .field("profile", &self.profile)
+            .field("kube_version", &self.kube_version)
             .field("audiences", &self.audiences)
             .field("missing_token", &self.missing_token)
             .field("service_accounts", &self.service_accounts)

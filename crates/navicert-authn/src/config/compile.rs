@@ -1,9 +1,10 @@
 //! A compiled configuration: expressions are CEL programs. Only validation constructs one.
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 
-use navicert_cel::kubernetes::{VERSION, claims_builder, claims_environment, user_builder, user_environment};
+use navicert_cel::kubernetes::{claims_builder, claims_environment_of, user_builder, user_environment_of};
 use navicert_cel::syntax::query;
 use navicert_cel::{CompileError, Environment, EnvironmentBuilder, Library, Program, Stage, unescape};
 use navicert_types::FieldPath;
@@ -164,22 +165,12 @@ pub(super) struct Compiler {
 
 impl Compiler {
     pub(super) fn new(profile: &AuthnProfile) -> Self {
-        // Building an environment takes longer than compiling an expression, so each is built once.
-        let made = |is_wide: bool, is_extended: bool| -> (Environment, Environment) {
-            let built = |builder: EnvironmentBuilder, plain: fn() -> Environment| {
-                let builder = if is_extended { extended(builder) } else { builder };
-                builder.unescape_everywhere(is_wide).build().unwrap_or_else(|_| plain())
-            };
-            let claims = if is_wide { wide_claims_builder() } else { claims_builder() };
-            (built(claims, claims_environment), built(user_builder(), user_environment))
+        let minor = profile.version.minor();
+        let is_extended = profile.has(profile::Hardening::ExtendedLibraries);
+        let (claims, user) = match (profile.wide_expressions, is_extended) {
+            (false, false) => (claims_environment_of(minor), user_environment_of(minor)),
+            (is_wide, is_extended) => other_environments(minor, is_wide, is_extended),
         };
-        static WIDE: OnceLock<(Environment, Environment)> = OnceLock::new();
-        let (claims, user) =
-            match (profile.wide_expressions, profile.has(profile::Hardening::ExtendedLibraries)) {
-                (false, false) => (claims_environment(), user_environment()),
-                (true, false) => WIDE.get_or_init(|| made(true, false)).clone(),
-                (is_wide, true) => made(is_wide, true),
-            };
         Compiler { claims, user, refuses_collections: profile.has(profile::Hardening::NoClaimsIteration) }
     }
 
@@ -227,8 +218,27 @@ fn report_not_bool(text: &str, path: &FieldPath, violations: &mut Violations) {
 }
 
 // S311
-fn wide_claims_builder() -> EnvironmentBuilder {
-    Environment::kubernetes_version(VERSION).variable("claims", "map(string, dyn)")
+/// Environments that Kubernetes does not have. Building one takes longer than compiling an expression, so those with wide
+/// expressions, which profile `hardened` uses, are built once.
+fn other_environments(minor: u16, is_wide: bool, is_extended: bool) -> (Environment, Environment) {
+    static WIDE: Mutex<BTreeMap<u16, (Environment, Environment)>> = Mutex::new(BTreeMap::new());
+    let built = |builder: EnvironmentBuilder, plain: fn(u16) -> Environment| {
+        let builder = if is_extended { extended(builder) } else { builder };
+        builder.unescape_everywhere(is_wide).build().unwrap_or_else(|_| plain(minor))
+    };
+    let both = || {
+        let claims = if is_wide { wide_claims_builder(minor) } else { claims_builder(minor) };
+        (built(claims, claims_environment_of), built(user_builder(minor), user_environment_of))
+    };
+    if is_extended {
+        return both();
+    }
+    let mut wide = WIDE.lock().unwrap_or_else(PoisonError::into_inner);
+    wide.entry(minor).or_insert_with(both).clone()
+}
+
+fn wide_claims_builder(minor: u16) -> EnvironmentBuilder {
+    Environment::kubernetes_version(minor).variable("claims", "map(string, dyn)")
 }
 
 fn extended(builder: EnvironmentBuilder) -> EnvironmentBuilder {

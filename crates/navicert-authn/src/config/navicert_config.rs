@@ -15,7 +15,7 @@ use navicert_types::{Diagnostics, FieldPath, error_chain};
 use super::compile::{CompiledConfig, Egress};
 use super::load::load_excluding_issuers;
 use crate::jwt::{JwsAlgorithm, JwsAlgorithmSet};
-use crate::profile::{AuthnProfile, Hardening};
+use crate::profile::{AuthnProfile, Hardening, KubeVersion};
 
 /// The kind.
 const KIND: &str = "NavicertConfiguration";
@@ -33,6 +33,8 @@ static CONFIGURATION: Versions<NavicertConfiguration> = Versions {
 pub struct NavicertConfiguration {
     /// The base profile; `None`: that of the command line, or hardened.
     pub profile: Option<BaseProfile>,
+    /// The Kubernetes version to follow; `None`: that of the command line, or the newest stable one.
+    pub kube_version: Option<KubeVersion>,
     /// Hardening rules switched on or off.
     pub rules: Vec<(Hardening, bool)>,
     /// Which issuers have to be ready before a changed configuration is applied.
@@ -175,13 +177,14 @@ impl NavicertConfiguration {
         self
     }
 
-    /// The effective profile: `named` (from the command line), else the file's, else hardened; then with each rule that the
-    /// file switches.
-    pub fn profile(&self, named: Option<BaseProfile>) -> AuthnProfile {
+    /// The effective profile: `named` and `version` (from the command line), else the file's, else hardened and the newest stable
+    /// version; then with each rule that the file switches.
+    pub fn profile(&self, named: Option<BaseProfile>, version: Option<KubeVersion>) -> AuthnProfile {
         let base = match named.or(self.profile) {
             Some(BaseProfile::Kube) => AuthnProfile::KUBE,
             Some(BaseProfile::Hardened) | None => AuthnProfile::HARDENED,
         };
+        let base = base.with_version(version.or(self.kube_version).unwrap_or_default());
         self.rules.iter().fold(base, |profile, (rule, on)| profile.with(*rule, *on))
     }
 
@@ -268,6 +271,7 @@ impl Decode for NavicertConfiguration {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
         decoder.object(node, |fields| NavicertConfiguration {
             profile: fields.optional::<Keyword<BaseProfile>>("profile").and_then(|word| word.0),
+            kube_version: fields.optional::<Keyword<KubeVersion>>("kubeVersion").and_then(|word| word.0),
             rules: fields.default::<HardeningSwitches>("rules").0,
             reload_health: fields
                 .optional::<Keyword<ReloadHealth>>("reloadHealth")
@@ -314,6 +318,13 @@ impl Decode for Keyword<BaseProfile> {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
         let words = [("kube", BaseProfile::Kube), ("hardened", BaseProfile::Hardened)];
         decoder.one_of(node, &words).map(|profile| Keyword(Some(profile)))
+    }
+}
+
+impl Decode for Keyword<KubeVersion> {
+    fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
+        let words = KubeVersion::ALL.map(|version| (version.name(), version));
+        decoder.one_of(node, &words).map(|version| Keyword(Some(version)))
     }
 }
 
@@ -455,14 +466,14 @@ mod tests {
              \x20 distributedClaimIssuers: [https://d]\n  lazyDistributedClaims: true\nservers: {webhook: {}}\n",
         )
         .unwrap();
-        let profile = read.profile(None);
+        let profile = read.profile(None, None);
         assert!(
             profile.has(Hardening::ExactClaimNames)
                 && profile.has(Hardening::ReservedSystemPrefix)
                 && !profile.has(Hardening::CanonicalEncoding)
                 && !profile.has(Hardening::SingleDocument)
         );
-        let profile = read.profile(Some(BaseProfile::Hardened));
+        let profile = read.profile(Some(BaseProfile::Hardened), None);
         assert!(
             profile.has(Hardening::SingleDocument) && !profile.has(Hardening::CanonicalEncoding),
             "the command line's profile, then the switches"
@@ -482,7 +493,7 @@ mod tests {
         assert_eq!(read.last_good_copy.as_deref(), Some(Path::new("/copy.yaml")));
         let nothing = parse("").unwrap();
         assert_eq!(
-            (nothing.profile(None), nothing.reload_health),
+            (nothing.profile(None, None), nothing.reload_health),
             (AuthnProfile::HARDENED, ReloadHealth::Changed)
         );
     }

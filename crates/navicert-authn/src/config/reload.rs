@@ -22,7 +22,7 @@ use super::navicert_config::{
 use crate::jwks::{JwksContext, JwksRefresher, KeySet, KeySetError, StaticKeys};
 use crate::jwt::JwsAlgorithmSet;
 use crate::metrics::AuthnEvent;
-use crate::profile::{AuthnProfile, Hardening};
+use crate::profile::{AuthnProfile, Hardening, KubeVersion};
 use crate::reloadable::{AuthenticatorSet, ReloadableAuthenticator};
 use crate::revocation::{RevocationList, Revocations};
 
@@ -77,6 +77,8 @@ pub struct ConfigSources {
     pub navicert_config: Option<PathBuf>,
     /// The profile set on the command line.
     pub profile: Option<BaseProfile>,
+    /// The Kubernetes version set on the command line.
+    pub kube_version: Option<KubeVersion>,
 }
 
 /// Why a configuration cannot be loaded.
@@ -685,7 +687,7 @@ impl PreparedConfig {
 
 fn prepare(files: &ConfigFiles, sources: &ConfigSources) -> Result<PreparedConfig, AuthnLoadError> {
     let navicert_config = parse_navicert_config(files, sources)?;
-    let mut profile = navicert_config.profile(sources.profile);
+    let mut profile = navicert_config.profile(sources.profile, sources.kube_version);
     if matches!(sources.config, ConfigOrigin::Flags { .. }) {
         // With flags kube-apiserver restricts the algorithms too (S59).
         profile = profile.with(Hardening::AlgorithmAllowlist, true);

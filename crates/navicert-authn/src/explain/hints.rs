@@ -192,7 +192,7 @@ impl RefusalContext<'_> {
             }
             Refusal::Audience => self.audience(),
             Refusal::Expired => self.expired(),
-            Refusal::NotYetValid => self.not_yet(),
+            Refusal::NotYetValid { .. } => self.not_yet(),
             Refusal::ClaimType(claim) => {
                 let kind = self.claims.claim(claim).map_or("absent", |raw| raw.kind().name());
                 guidance.say(format!("the token's `{claim}` is of type {kind}"));

@@ -5,43 +5,71 @@ use std::collections::HashSet;
 
 use navicert_go::base64::{raw_url_error, standard_error};
 use navicert_go::json::{Kind, Raw, syntax_error};
+use navicert_go::quote::quoted;
+use navicert_go::url::Url;
 
-use crate::jwks::key::{self, Jwk, JwkError};
+use crate::jwks::key::{self, Jwk, JwkError, KeyRules};
+use crate::jwks::set::read_key;
 use crate::jwt::registered_claim::go_name_matches;
+use crate::profile::{AuthnProfile, KeyFormat, UnreadableKeys};
 
 /// The error for a response that is not a valid key set, if it is not.
-pub(super) fn fetching(body: &str) -> Option<String> {
-    let message = set(body.as_bytes())?;
+pub(super) fn fetching(body: &str, profile: &AuthnProfile) -> Option<String> {
+    let message = set(body.as_bytes(), profile)?;
     Some(format!(
         "oidc: failed to decode keys: got Content-Type = application/json, but could not unmarshal as JSON: {message} {body}"
     ))
 }
 
-fn set(body: &[u8]) -> Option<String> {
+fn set(body: &[u8], profile: &AuthnProfile) -> Option<String> {
     if let Some(message) = syntax_error(body) {
         return Some(message);
     }
+    // The types that the document is decoded into.
+    let (document, field, list_type) = match profile.facts().unreadable_keys {
+        UnreadableKeys::RejectSet => ("jose.JSONWebKeySet", "JSONWebKeySet.keys", "[]jose.JSONWebKey"),
+        UnreadableKeys::SkipUnsupported => {
+            ("struct { Keys []json.RawMessage \"json:\\\"keys\\\"\" }", ".keys", "[]json.RawMessage")
+        }
+    };
     let raw = Raw::parse(body).ok()?;
     if !matches!(raw.kind(), Kind::Object | Kind::Null) {
-        return Some(raw.kind().type_mismatch("jose.JSONWebKeySet"));
+        return Some(raw.kind().type_mismatch(document));
     }
     for (_, list) in raw.members().filter(|(name, _)| go_name_matches(name, "keys")) {
         if !matches!(list.kind(), Kind::Array | Kind::Null) {
+            let found = list.kind().name();
             return Some(format!(
-                "json: cannot unmarshal {} into Go struct field JSONWebKeySet.keys of type []jose.JSONWebKey",
-                list.kind().name()
+                "json: cannot unmarshal {found} into Go struct field {field} of type {list_type}"
             ));
         }
-        if let Some(message) = list.elements().find_map(one) {
-            return Some(message);
+        let unreadable = list.elements().find(|key| read_key(*key, profile).is_err());
+        if let Some(key) = unreadable {
+            return metadata(key, profile).or_else(|| one(key, KeyRules::upstream(profile)));
         }
     }
     None
 }
 
+/// The error of a key's `alg`, which newer versions read before the key itself.
+fn metadata(raw: Raw<'_>, profile: &AuthnProfile) -> Option<String> {
+    if profile.facts().unreadable_keys == UnreadableKeys::RejectSet {
+        return None;
+    }
+    if !matches!(raw.kind(), Kind::Object | Kind::Null) {
+        return Some(raw.kind().type_mismatch("struct { Alg string \"json:\\\"alg\\\"\" }"));
+    }
+    let is_wrong = |(name, value): &(std::borrow::Cow<'_, str>, Raw<'_>)| {
+        go_name_matches(name, "alg") && !matches!(value.kind(), Kind::String | Kind::Null)
+    };
+    let (_, value) = raw.members().find(is_wrong)?;
+    let found = value.kind().name();
+    Some(format!("json: cannot unmarshal {found} into Go struct field .alg of type string"))
+}
+
 /// The error for a key that does not parse, if it does not.
-fn one(raw: Raw<'_>) -> Option<String> {
-    let error = Jwk::read(raw, false).err()?;
+fn one(raw: Raw<'_>, rules: KeyRules) -> Option<String> {
+    let error = Jwk::read(raw, rules).err()?;
     if !matches!(raw.kind(), Kind::Object | Kind::Null) {
         return Some(raw.kind().type_mismatch("jose.rawJSONWebKey"));
     }
@@ -54,10 +82,11 @@ fn one(raw: Raw<'_>) -> Option<String> {
     let text = |name: &str| member(name).and_then(Raw::string).unwrap_or_default().into_owned();
     let has = |name: &str| member(name).is_some();
     let jose = |message: &str| format!("go-jose/go-jose: {message}");
+    let is_newer = rules.format() == KeyFormat::Jose4;
     Some(match error {
         JwkError::Shape => repeated(raw)
             .map_or_else(|| jose("invalid JWK"), |name| format!("json: duplicate key '{name}' in object")),
-        JwkError::Member("x5u") => member("x5u").map_or(Kind::Null, Raw::kind).type_mismatch("url.URL"),
+        JwkError::Member("x5u") => certificate_url(member("x5u"), rules),
         JwkError::Member("x5c") => {
             let message = member("x5c").and_then(certificates).unwrap_or_default();
             jose(&format!("failed to unmarshal x5c field: {message}"))
@@ -66,19 +95,59 @@ fn one(raw: Raw<'_>) -> Option<String> {
             Some(value) if value.kind() == Kind::String => raw_url_error(&text(name)).unwrap_or_default(),
             value => value.map_or(Kind::Null, Raw::kind).type_mismatch("string"),
         },
-        JwkError::Type => jose(&format!("unknown json web key type '{}'", text("kty"))),
+        JwkError::NoType if is_newer => jose("missing json web key type"),
+        JwkError::Type if is_newer => jose("unsupported key type/format"),
+        JwkError::Type | JwkError::NoType => jose(&format!("unknown json web key type '{}'", text("kty"))),
         JwkError::Curve if text("kty") == "OKP" => jose(&format!("unknown curve {}'", text("crv"))),
         JwkError::Curve => jose(&format!("unsupported elliptic curve '{}'", text("crv"))),
         JwkError::Missing => match text("kty").as_str() {
+            "RSA" if is_newer && has("d") => jose(&missing("RSA", &["n", "e", "p", "q"], has)),
+            "EC" if is_newer && has("d") => jose(&missing("EC", &["x", "y"], has)),
+            "OKP" if is_newer && has("d") => jose(&missing("Ed25519", &["x"], has)),
+            "OKP" if is_newer => jose("invalid Ed key, missing x value"),
             "RSA" if has("d") && has("n") && has("e") => jose("invalid RSA private key, missing P value(s)"),
             "RSA" => jose("invalid RSA key, missing n/e values"),
             "EC" => jose("invalid EC key, missing x/y values"),
             "OKP" => jose(&format!("unknown curve {}'", text("crv"))),
             _ => jose("invalid OCT (symmetric) key, missing k value"),
         },
+        JwkError::Point if text("kty") == "OKP" => jose(ed25519(&text("x"), has("d").then(|| text("d")))),
         JwkError::Point => point(&text("crv"), &text("x"), &text("y")),
         JwkError::Certificate => thumbprint(&text("x5t"), &text("x5t#S256")),
     })
+}
+
+/// The members of a private key that are missing.
+fn missing(kind: &str, names: &[&str], has: impl Fn(&str) -> bool) -> String {
+    let names: Vec<String> = names.iter().filter(|name| !has(name)).map(|name| name.to_uppercase()).collect();
+    format!("invalid {kind} private key, missing {} value(s)", names.join(", "))
+}
+
+fn ed25519(public: &str, seed: Option<String>) -> &'static str {
+    const BYTES: usize = 32;
+    let length = |text: &str| text.len() * 3 / 4;
+    match seed {
+        _ if length(public) != BYTES => "invalid Ed25519 public key, wrong length for x",
+        None => "invalid Ed25519 public key, low-order point",
+        Some(seed) if length(&seed) != BYTES => "invalid Ed25519 private key, wrong length for d",
+        Some(_) => "invalid Ed25519 private key, x does not match d",
+    }
+}
+
+/// The error of a certificate URL.
+fn certificate_url(value: Option<Raw<'_>>, rules: KeyRules) -> String {
+    let kind = value.map_or(Kind::Null, Raw::kind);
+    if rules.format() == KeyFormat::Jose2 {
+        return kind.type_mismatch("url.URL");
+    }
+    match value.and_then(Raw::string) {
+        None => kind.type_mismatch("string"),
+        Some(text) => {
+            let why = Url::parse(&text).err().map(|error| error.go_message()).unwrap_or_default();
+            let text = quoted(&text);
+            format!("go-jose/go-jose: invalid JWK, x5u header is invalid URL: parse {text}: {why}")
+        }
+    }
 }
 
 fn point(curve: &str, x: &str, y: &str) -> String {
@@ -111,6 +180,7 @@ fn thumbprint(sha1: &str, sha256: &str) -> String {
 }
 
 /// Why a key in a token's header is invalid.
+#[derive(PartialEq, Eq)]
 pub(super) enum EmbeddedKeyError {
     /// The key does not parse, with the message.
     Invalid(String),
@@ -119,9 +189,9 @@ pub(super) enum EmbeddedKeyError {
 }
 
 /// The error for a key embedded in a token's header.
-pub(super) fn embedded(raw: Raw<'_>) -> Option<EmbeddedKeyError> {
-    let invalid = one(raw).map(EmbeddedKeyError::Invalid);
-    invalid.or_else(|| key::check_embedded(raw).err().map(|_| EmbeddedKeyError::NotPublic))
+pub(super) fn embedded(raw: Raw<'_>, rules: KeyRules) -> Option<EmbeddedKeyError> {
+    let invalid = one(raw, rules).map(EmbeddedKeyError::Invalid);
+    invalid.or_else(|| key::check_embedded(raw, rules).err().map(|_| EmbeddedKeyError::NotPublic))
 }
 
 /// The error for an invalid certificate chain.

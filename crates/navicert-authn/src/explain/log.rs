@@ -1,5 +1,5 @@
-//! The exact message that kube-apiserver would log for a token. The order is that of its libraries: header, algorithm,
-//! signature, then claims; so the message can differ from the first failing step here.
+//! The exact message that kube-apiserver would log for a token. The order of the checks is that of its libraries, which depends on
+//! the Kubernetes version; so the message can differ from the first failing step here.
 
 use navicert_go::base64::raw_url_error;
 use navicert_go::json::{Kind, Raw, number_length, syntax_error};
@@ -12,18 +12,19 @@ use super::{UpstreamDecision, key_errors};
 use crate::authenticator::{Authenticators, IssuerAuthenticator};
 use crate::config::{AttributeMapping, CompiledIssuer};
 use crate::jwks::KeysUnavailable;
+use crate::jwks::key::KeyRules;
 use crate::jwt::claims::UnverifiedClaims;
 use crate::jwt::compact::{RawToken, TokenPart};
 use crate::jwt::header::Header;
 use crate::jwt::registered_claim::go_name_matches;
-use crate::jwt::{JwsAlgorithmSet, signature};
+use crate::jwt::{JwsAlgorithm, signature};
 use crate::model::AuthnRequest;
 use crate::model::outcome::{AuthnOutcome, Purpose, Refusal};
-use crate::profile::AuthnProfile;
+use crate::profile::{AlgorithmError, AuthnProfile, CheckOrder};
 
 /// Whether kube-apiserver accepts the token, and the message that it would log.
 ///
-/// `authenticators` are those of profile `kube`; `key_set` returns the issuer's response, for key sets that do not parse.
+/// `authenticators` are those of profile `kube` of a Kubernetes version; `key_set` returns the issuer's response, for key sets that do not parse.
 pub fn upstream_decision(
     authenticators: &Authenticators,
     request: &AuthnRequest<'_>,
@@ -54,55 +55,88 @@ fn log_line(
     if matches!(refusal, Refusal::NotReady) {
         return Some(Masked::text_only("oidc: authenticator not initialized"));
     }
-    if let Some(line) = unverified(&token, &payload, authenticator, key_set) {
-        return line.map(|line| line.after("oidc: verify token: "));
-    }
-    match checked(&claims, refusal, &authenticator.configuration.issuer, request) {
-        Some(line) => Some(line.after("oidc: verify token: ")),
+    let profile = authenticators.profile();
+    let parsed = ParsedToken { token: &token, payload: &payload, authenticator, profile };
+    let unverified = || parsed.unverified(&key_set);
+    let checked =
+        || checked(&claims, refusal, &authenticator.configuration.issuer, request).map(Some);
+    let line = parsed.malformed().map(Some).or_else(|| match profile.facts().check_order {
+        CheckOrder::ClaimsFirst => checked().or_else(unverified),
+        CheckOrder::SignatureFirst => unverified().or_else(checked),
+    });
+    match line {
+        Some(line) => line.map(|line| line.after("oidc: verify token: ")),
         None => mapped(&claims, refusal, authenticator),
     }
 }
 
-/// Header, algorithm and signature: `None` if they are valid, else the message, if its exact words are known.
-fn unverified(
-    token: &RawToken<'_>,
-    payload: &TokenPart,
-    authenticator: &IssuerAuthenticator,
-    key_set: impl Fn(&CompiledIssuer) -> Option<String>,
-) -> Option<Option<Masked>> {
-    let (header_text, signature_text) = token.spaceless();
-    if let Some(message) = raw_url_error(&header_text).or_else(|| raw_url_error(&signature_text)) {
-        return Some(Some(malformed(Masked::text_only(message))));
-    }
-    let header_part = token.header()?;
-    if let Some(message) = header_error(&header_part.bytes) {
-        return Some(Some(malformed(message)));
-    }
-    let allowed = authenticator.algorithms();
-    let Ok(header) = Header::read(&header_part.bytes, allowed, &AuthnProfile::KUBE) else {
-        return Some(Some(algorithm(&header_part.bytes, allowed)));
-    };
-    let failed = "failed to verify signature: ";
-    match authenticator.keys().current() {
-        Err(KeysUnavailable::NotReady) => None,
-        Err(KeysUnavailable::Failed(_)) => {
-            // Of a failed request only kube-apiserver's HTTP client knows the words.
-            let body = key_set(&authenticator.configuration.issuer);
-            let message = body.as_deref().and_then(key_errors::fetching);
-            Some(message.map(|message| Masked::text_only(format!("{failed}fetching keys {message}"))))
-        }
-        Ok(keys) => signature::check(token, (&header, &header_part), payload, &keys, &AuthnProfile::KUBE)
-            .err()
-            .map(|_| Some(Masked::text_only(format!("{failed}failed to verify id token signature")))),
-    }
+/// A token whose payload names an authenticator, and the rules of the Kubernetes version.
+struct ParsedToken<'p> {
+    token: &'p RawToken<'p>,
+    payload: &'p TokenPart,
+    authenticator: &'p IssuerAuthenticator,
+    profile: &'p AuthnProfile,
 }
 
-fn malformed(message: Masked) -> Masked {
-    message.after("oidc: malformed jwt: ")
+impl ParsedToken<'_> {
+    /// The message if the token does not parse. Some versions check the algorithm while they parse.
+    fn malformed(&self) -> Option<Masked> {
+        let malformed = |message: Masked| Some(message.after("oidc: malformed jwt: "));
+        let (header_text, signature_text) = self.token.spaceless();
+        if let Some(message) = raw_url_error(&header_text).or_else(|| raw_url_error(&signature_text)) {
+            return malformed(Masked::text_only(message));
+        }
+        let header = self.token.header()?.bytes;
+        let rules = KeyRules::upstream(self.profile);
+        if let Some(message) = header_error(&header, rules) {
+            return malformed(message);
+        }
+        let allowed = self.authenticator.algorithms();
+        let named = algorithm_name(&header);
+        let is_allowed = JwsAlgorithm::from_name(&named).is_some_and(|one| allowed.contains(one));
+        if self.profile.facts().algorithm_error == AlgorithmError::ByParser && !is_allowed {
+            let named = quoted(&named);
+            return malformed(Masked::text_only(format!(
+                "unexpected signature algorithm {named}; expected {allowed}"
+            )));
+        }
+        let embedded = Raw::parse(&header).ok()?.members().find(|(name, _)| name == "jwk")?.1;
+        if embedded.is_null() || key_errors::embedded(embedded, rules) != Some(EmbeddedKeyError::NotPublic) {
+            return None;
+        }
+        malformed(Masked::text_only("go-jose/go-jose: invalid embedded jwk, must be public key"))
+    }
+
+    /// Algorithm and signature: `None` if they are valid, else the message, if its exact words are known.
+    fn unverified(&self, key_set: impl Fn(&CompiledIssuer) -> Option<String>) -> Option<Option<Masked>> {
+        let header_part = self.token.header()?;
+        let allowed = self.authenticator.algorithms();
+        let Ok(header) = Header::read(&header_part.bytes, allowed, self.profile) else {
+            let named = quoted(&algorithm_name(&header_part.bytes));
+            return Some(Some(Masked::text_only(format!(
+                "oidc: id token signed with unsupported algorithm, expected {allowed} got {named}"
+            ))));
+        };
+        let failed = "failed to verify signature: ";
+        match self.authenticator.keys().current() {
+            Err(KeysUnavailable::NotReady) => None,
+            Err(KeysUnavailable::Failed(_)) => {
+                // Of a failed request only kube-apiserver's HTTP client knows the words.
+                let body = key_set(&self.authenticator.configuration.issuer);
+                let message = body.as_deref().and_then(|body| key_errors::fetching(body, self.profile));
+                Some(message.map(|message| Masked::text_only(format!("{failed}fetching keys {message}"))))
+            }
+            Ok(keys) => {
+                signature::check(self.token, (&header, &header_part), self.payload, &keys, self.profile)
+                    .err()
+                    .map(|_| Some(Masked::text_only(format!("{failed}failed to verify id token signature"))))
+            }
+        }
+    }
 }
 
 /// The error of a header before its algorithm is checked.
-fn header_error(bytes: &[u8]) -> Option<Masked> {
+fn header_error(bytes: &[u8], rules: KeyRules) -> Option<Masked> {
     if bytes.is_empty() {
         return None;
     }
@@ -121,13 +155,9 @@ fn header_error(bytes: &[u8]) -> Option<Masked> {
             "alg" | "kid" | "nonce" => {
                 (value.kind() != Kind::String).then(|| value.kind().type_mismatch("string"))
             }
-            "jwk" => match key_errors::embedded(value) {
-                Some(EmbeddedKeyError::NotPublic) => {
-                    let message = "go-jose/go-jose: invalid embedded jwk, must be public key";
-                    return Some(Masked::text_only(message));
-                }
+            "jwk" => match key_errors::embedded(value, rules) {
                 Some(EmbeddedKeyError::Invalid(message)) => Some(message),
-                None => None,
+                Some(EmbeddedKeyError::NotPublic) | None => None,
             },
             "x5c" => key_errors::certificates(value),
             _ => {
@@ -150,14 +180,11 @@ fn header_error(bytes: &[u8]) -> Option<Masked> {
     None
 }
 
-fn algorithm(header: &[u8], allowed: JwsAlgorithmSet) -> Masked {
+/// The algorithm that a header names; empty if it names none.
+fn algorithm_name(header: &[u8]) -> String {
     let raw = Raw::parse(header).ok();
     let named = raw.and_then(|raw| raw.members().find(|(name, _)| name == "alg"));
-    let named = named.and_then(|(_, value)| value.string()).unwrap_or_default();
-    let named = quoted(&named);
-    Masked::text_only(format!(
-        "oidc: id token signed with unsupported algorithm, expected {allowed} got {named}"
-    ))
+    named.and_then(|(_, value)| value.string()).unwrap_or_default().into_owned()
 }
 
 /// Types, audience and times.
@@ -192,7 +219,7 @@ fn checked(
             let expiry = format_utc(registered.expires(), 0);
             Some(Masked::text_only(format!("oidc: token is expired (Token Expiry: {expiry})")))
         }
-        Refusal::NotYetValid => {
+        Refusal::NotYetValid { .. } => {
             let now = format_utc(now, nanoseconds);
             let not_before = format_utc(registered.not_before().unwrap_or_default(), 0);
             Some(Masked::text_only(format!(

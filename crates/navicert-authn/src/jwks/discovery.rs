@@ -113,7 +113,7 @@ pub(crate) fn read(issuer: &str, body: &[u8], profile: &AuthnProfile) -> Result<
         return Err(DiscoveryError::Document("not a JSON object"));
     }
     let document = Document { raw, is_exact: profile.has(Hardening::ExactClaimNames) };
-    for name in ["authorization_endpoint", "token_endpoint", "userinfo_endpoint"] {
+    for name in profile.facts().discovery_texts {
         document.text(name)?;
     }
     let algorithms = document.texts("id_token_signing_alg_values_supported")?;

@@ -13,11 +13,14 @@ use base64::Engine as _;
 use navicert_go::base64::RAW_URL;
 use navicert_go::base64::STANDARD;
 use navicert_go::json::{Kind, Raw};
+use navicert_go::url::Url;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
 use x509_parser::public_key::PublicKey;
 
+use super::ed25519;
 use crate::jwt::JwsAlgorithm;
+use crate::profile::{AuthnProfile, Hardening, KeyFormat};
 
 /// A public key of an issuer.
 pub struct Jwk {
@@ -87,6 +90,9 @@ pub enum JwkError {
     /// A member has the wrong type or is not base64.
     #[error("invalid `{0}`")]
     Member(&'static str),
+    /// The key type is missing.
+    #[error("missing `kty`")]
+    NoType,
     /// The key type is unknown.
     #[error("unknown `kty`")]
     Type,
@@ -104,10 +110,36 @@ pub enum JwkError {
     Certificate,
 }
 
-impl Jwk {
-    /// Parses a key. `lenient`: ignores the descriptive members `x5c`, `x5t` and `x5u`.
+/// How keys are read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeyRules {
+    format: KeyFormat,
+    /// The descriptive members `x5c`, `x5t` and `x5u` are ignored.
     // H21
-    pub(crate) fn read(raw: Raw<'_>, lenient: bool) -> Result<Self, JwkError> {
+    ignores_certificates: bool,
+}
+
+impl KeyRules {
+    /// The rules for the key sets of a profile.
+    pub(crate) fn for_profile(profile: &AuthnProfile) -> Self {
+        let ignores_certificates = profile.has(Hardening::SkipUnusableKeys);
+        KeyRules { ignores_certificates, ..KeyRules::upstream(profile) }
+    }
+
+    /// How members are read.
+    pub(crate) fn format(self) -> KeyFormat {
+        self.format
+    }
+
+    /// The rules of the profile's Kubernetes version.
+    pub(crate) fn upstream(profile: &AuthnProfile) -> Self {
+        KeyRules { format: profile.facts().key_format, ignores_certificates: false }
+    }
+}
+
+impl Jwk {
+    /// Parses a key.
+    pub(crate) fn read(raw: Raw<'_>, rules: KeyRules) -> Result<Self, JwkError> {
         let members = Members::from_raw(raw)?;
         for name in ["use", "kty", "kid", "crv", "alg"] {
             members.text(name)?;
@@ -115,8 +147,9 @@ impl Jwk {
         for name in ["d", "p", "q", "dp", "dq", "qi"] {
             members.bytes(name)?;
         }
-        let chain = if lenient { Vec::new() } else { members.certificate_chain()? };
-        let material = members.material()?;
+        let chain =
+            if rules.ignores_certificates { Vec::new() } else { members.certificate_chain(rules.format)? };
+        let material = members.material(rules.format)?;
         if let Some(first) = chain.first() {
             matches_certificate(&material, first)?;
         }
@@ -177,12 +210,12 @@ impl fmt::Debug for Jwk {
 
 /// Validates a key embedded in a token's header, which is never used.
 // S113
-pub(crate) fn check_embedded(raw: Raw<'_>) -> Result<(), JwkError> {
+pub(crate) fn check_embedded(raw: Raw<'_>, rules: KeyRules) -> Result<(), JwkError> {
     let members = Members::from_raw(raw)?;
     if members.find("d").is_some() || members.text("kty")?.as_deref() == Some("oct") {
         return Err(JwkError::Type);
     }
-    Jwk::read(raw, false).map(|_| ())
+    Jwk::read(raw, rules).map(|_| ())
 }
 
 /// The certificates of an `x5c` member, in DER.
@@ -234,7 +267,7 @@ impl<'r> Members<'r> {
         RAW_URL.decode(text).map(Some).map_err(|_| JwkError::Member(name))
     }
 
-    fn material(&self) -> Result<Material, JwkError> {
+    fn material(&self, format: KeyFormat) -> Result<Material, JwkError> {
         let is_private = self.find("d").is_some();
         match self.text("kty")?.unwrap_or_default().as_str() {
             "RSA" => {
@@ -261,17 +294,30 @@ impl<'r> Members<'r> {
             }
             "oct" => self.bytes("k")?.map(|_| Material::Unusable).ok_or(JwkError::Missing),
             "OKP" if self.text("crv")?.as_deref() == Some("Ed25519") => {
-                self.bytes("x")?.map(|_| Material::Unusable).ok_or(JwkError::Missing)
+                let public = self.bytes("x")?.ok_or(JwkError::Missing)?;
+                match format {
+                    KeyFormat::Jose2 => {}
+                    KeyFormat::Jose4 => ed25519::check(&public, self.bytes("d")?.as_deref())?,
+                }
+                Ok(Material::Unusable)
             }
-            "OKP" => Err(JwkError::Curve),
+            "OKP" => Err(match format {
+                KeyFormat::Jose2 => JwkError::Curve,
+                KeyFormat::Jose4 => JwkError::Type,
+            }),
+            "" => Err(JwkError::NoType),
             _ => Err(JwkError::Type),
         }
     }
 
     /// The certificate members; they have to be consistent, although they are not used.
     // S165
-    fn certificate_chain(&self) -> Result<Vec<Vec<u8>>, JwkError> {
-        if self.find("x5u").is_some_and(|value| value.kind() != Kind::Object) {
+    fn certificate_chain(&self, format: KeyFormat) -> Result<Vec<Vec<u8>>, JwkError> {
+        let is_url = |value: Raw<'_>| match format {
+            KeyFormat::Jose2 => value.kind() == Kind::Object,
+            KeyFormat::Jose4 => value.string().is_some_and(|text| Url::parse(&text).is_ok()),
+        };
+        if self.find("x5u").is_some_and(|value| !is_url(value)) {
             return Err(JwkError::Member("x5u"));
         }
         let chain = self.find("x5c").map(certificates).transpose()?.unwrap_or_default();

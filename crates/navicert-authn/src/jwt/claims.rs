@@ -17,10 +17,6 @@ use crate::revocation::TokenSubject;
 // S104
 const GOOGLE: (&str, &str) = ("https://accounts.google.com", "accounts.google.com");
 
-/// The leeway for `nbf`, in seconds; there is none for `exp`.
-// S124, S126
-const NOT_BEFORE_LEEWAY: i64 = 60;
-
 /// Go counts seconds from the year 1 in 64 bits, and wraps around.
 const YEAR_ONE: i64 = -62_135_596_800;
 
@@ -132,10 +128,12 @@ impl<'p> UnverifiedClaims<'p> {
             return Err(Refusal::Expired);
         }
         request.passed(AuthnStep::Expiry);
+        // There is no leeway for `exp` (S124).
+        let (leeway, by) = profile.not_before_leeway();
         if let Some(not_before) = registered.not_before
-            && go_time(now.as_second() + NOT_BEFORE_LEEWAY) < go_time(not_before)
+            && go_time(now.as_second() + leeway) < go_time(not_before)
         {
-            return Err(Refusal::NotYetValid);
+            return Err(Refusal::NotYetValid { leeway, by });
         }
         request.passed(AuthnStep::NotBefore);
         Ok(CheckedClaims { audience_matches: for_us, audience: registered.audience, expires })

@@ -7,7 +7,7 @@ use navicert_go::json::{Kind, Raw};
 
 use super::claims::has_duplicates;
 use super::compact::RawToken;
-use crate::jwks::key;
+use crate::jwks::key::{self, KeyRules};
 use crate::model::outcome::Refusal;
 use crate::model::{JwsAlgorithm, JwsAlgorithmSet};
 use crate::profile::{AuthnProfile, Hardening};
@@ -54,7 +54,7 @@ impl<'h> Header<'h> {
         let kid = text("kid", "`kid` in the header is not a string")?;
         text("nonce", "`nonce` in the header is not a string")?;
         if let Some(jwk) = find("jwk") {
-            key::check_embedded(jwk)
+            key::check_embedded(jwk, KeyRules::upstream(profile))
                 .map_err(|_| Refusal::Malformed("`jwk` in the header is not a public key"))?;
         }
         if let Some(chain) = find("x5c") {

@@ -18,7 +18,7 @@ use crate::jwks::KeySet;
 use crate::jwks::key::{Curve, Jwk, Material};
 use crate::model::outcome::Refusal;
 use crate::model::{JwsAlgorithm, SignatureScheme};
-use crate::profile::{AuthnProfile, Hardening};
+use crate::profile::{AuthnProfile, CurveRule, Hardening};
 
 /// Verifies the signature and returns the verified claims.
 pub(crate) fn verify<'p>(
@@ -95,7 +95,8 @@ fn is_signed(
         }
         (Material::Ec { curve, point }, SignatureScheme::Ecdsa) => {
             let (verification, is_fixed) = ecdsa(*curve, algorithm);
-            if signature.len() != ecdsa_length(algorithm) || (strict && !is_fixed) {
+            let one_curve = strict || profile.facts().curve == CurveRule::OfAlgorithm;
+            if signature.len() != ecdsa_length(algorithm) || (one_curve && !is_fixed) {
                 return false;
             }
             let Some(key) = key.parsed(algorithm, || ParsedPublicKey::new(verification, point).ok()) else {

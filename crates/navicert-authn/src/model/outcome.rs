@@ -85,8 +85,15 @@ pub enum Refusal {
     #[error("token is expired")]
     Expired,
     /// The token is not valid yet.
-    #[error("token is not valid yet: `nbf` (not before) is in the future")]
-    NotYetValid,
+    #[error(
+        "token is not valid yet: `nbf` (not before) is more than {leeway} s in the future, which {by} does not accept"
+    )]
+    NotYetValid {
+        /// The accepted difference, in seconds.
+        leeway: i64,
+        /// The Kubernetes version or the hardening rule that limits it: `Kubernetes 1.37`.
+        by: &'static str,
+    },
     /// The signature algorithm is not allowed.
     #[error("id token signed with unsupported algorithm, expected {allowed}")]
     Algorithm {
@@ -245,7 +252,7 @@ impl Refusal {
             Refusal::Issuer => RefusalClass::Internal,
             Refusal::Audience => RefusalClass::Audience,
             Refusal::Expired => RefusalClass::Expired,
-            Refusal::NotYetValid => RefusalClass::NotYetValid,
+            Refusal::NotYetValid { .. } => RefusalClass::NotYetValid,
             Refusal::Algorithm { .. } => RefusalClass::Algorithm,
             Refusal::UnknownKey => RefusalClass::UnknownKey,
             Refusal::Signature => RefusalClass::Signature,

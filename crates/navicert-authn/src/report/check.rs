@@ -159,11 +159,12 @@ fn compare_profiles(
     profile: &AuthnProfile,
     navicert_config: &NavicertConfiguration,
 ) -> (Vec<CheckFinding>, Vec<CheckFinding>) {
-    let (other, accepts, rejects) = if *profile == AuthnProfile::KUBE {
-        (AuthnProfile::HARDENED, "profile `hardened` accepts this", "profile `hardened` rejects this")
+    let (other, who) = if profile.is_kube() {
+        (AuthnProfile::HARDENED.with_version(profile.version), "profile `hardened`".to_owned())
     } else {
-        (AuthnProfile::KUBE, "kube-apiserver accepts this", "kube-apiserver rejects this")
+        (AuthnProfile::kube(profile.version), format!("kube-apiserver {}", profile.version))
     };
+    let (accepts, rejects) = (format!("{who} accepts this"), format!("{who} rejects this"));
     let ours = errors(text, profile, navicert_config);
     let theirs = errors(text, &other, navicert_config);
     let is_in = |finding: &CheckFinding, list: &[CheckFinding]| {

@@ -92,28 +92,35 @@ fn conclusion(explanation: &Explanation) -> String {
     }
 }
 
-/// How kube-apiserver decides.
+/// How kube-apiserver decides, and which versions of it decide otherwise.
 fn upstream_lines(diagnosis: &Diagnosis, show_values: bool) -> Vec<String> {
+    let mut lines = decision_lines(diagnosis, show_values);
+    lines.extend(diagnosis.version_difference());
+    lines
+}
+
+fn decision_lines(diagnosis: &Diagnosis, show_values: bool) -> Vec<String> {
     let is_taken = matches!(diagnosis.explanation.outcome, AuthnOutcome::Authenticated(_));
+    let kube = format!("kube-apiserver {}", diagnosis.version);
     match &diagnosis.kube {
         UpstreamDecision::Accepts if is_taken => Vec::new(),
         UpstreamDecision::Accepts => {
-            let mut lines = vec!["kube-apiserver would accept this token".to_owned()];
+            let mut lines = vec![format!("{kube} would accept this token")];
             let rules = diagnosis.decisive.iter();
             lines.extend(rules.map(|rule| format!("  rejected by rule {rule}: {}", rule.summary())));
             lines
         }
-        UpstreamDecision::Rejects(None) => vec!["kube-apiserver would reject this token".to_owned()],
+        UpstreamDecision::Rejects(None) => vec![format!("{kube} would reject this token")],
         UpstreamDecision::Rejects(Some(line)) => {
             let mut line = line.text(show_values);
             if let Some((end, _)) = line.char_indices().nth(MAX_LOG_LINE_CHARS) {
                 line.truncate(end);
                 line.push('…');
             }
-            vec![format!("kube-apiserver would log: {line}")]
+            vec![format!("{kube} would log: {line}")]
         }
         UpstreamDecision::RejectsConfiguration(why) => {
-            vec![format!("kube-apiserver would reject this configuration: {why}")]
+            vec![format!("{kube} would reject this configuration: {why}")]
         }
     }
 }

@@ -22,6 +22,10 @@ pub struct ExplainReport {
     pub expressions: Vec<ExpressionReport>,
     /// Details: near misses, existing claims, times.
     pub hints: Vec<String>,
+    /// The Kubernetes version that is compared with.
+    pub kube_version: String,
+    /// The other supported Kubernetes versions that decide otherwise than `kubeVersion`.
+    pub other_kube_versions: Vec<String>,
     /// What kube-apiserver would log, if it rejects the token and its words are known.
     pub kube_would_log: Option<String>,
     /// Whether kube-apiserver would accept the token.
@@ -122,6 +126,8 @@ impl ExplainReport {
             steps: explanation.findings.iter().map(StepReport::from).collect(),
             expressions: shown_expressions(explanation, show_values).map(expression).collect(),
             hints: explanation.hints.iter().map(|hint| hint.text(show_values)).collect(),
+            kube_version: diagnosis.version.to_string(),
+            other_kube_versions: diagnosis.others.iter().map(ToString::to_string).collect(),
             kube_would_log: match &diagnosis.kube {
                 UpstreamDecision::Rejects(Some(line)) => Some(line.text(show_values)),
                 _ => None,

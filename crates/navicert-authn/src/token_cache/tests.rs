@@ -156,7 +156,7 @@ fn only_permanent_rejections_are_cached() {
         Refusal::NotReady,
         Refusal::UnknownKey,
         Refusal::Expired,
-        Refusal::NotYetValid,
+        Refusal::NotYetValid { leeway: 60, by: "Kubernetes 1.37" },
         Refusal::Revoked,
         Refusal::Audience,
         Refusal::Keys(String::new()),

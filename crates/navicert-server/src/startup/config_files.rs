@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use navicert_authn::KubeVersion;
 use navicert_authn::config::{
     AuthnLoadError, AuthnReloader, BaseProfile, ConfigOrigin, ConfigSources, NavicertConfiguration,
 };
@@ -25,6 +26,8 @@ pub struct ConfigFiles {
     pub navicert_config_path: Option<PathBuf>,
     /// The profile, if it does not come from the file.
     pub profile: Option<BaseProfile>,
+    /// The Kubernetes version, if it does not come from the file.
+    pub kube_version: Option<KubeVersion>,
 }
 
 /// The NavicertConfiguration cannot be used.
@@ -57,12 +60,13 @@ impl ConfigFiles {
     pub fn read(
         navicert_config_path: Option<PathBuf>,
         profile: Option<BaseProfile>,
+        kube_version: Option<KubeVersion>,
     ) -> Result<Self, ConfigFilesError> {
         let (navicert_config, servers) = match &navicert_config_path {
             Some(path) => read_navicert_config(path)?,
             None => Default::default(),
         };
-        Ok(ConfigFiles { navicert_config, servers, navicert_config_path, profile })
+        Ok(ConfigFiles { navicert_config, servers, navicert_config_path, profile, kube_version })
     }
 
     /// The same without the files that the NavicertConfiguration names (keys, revocation list), which may exist only where the
@@ -71,6 +75,7 @@ impl ConfigFiles {
     pub fn mappings_only(mut self) -> Self {
         self.navicert_config_path = None;
         self.profile = self.profile.or(self.navicert_config.profile);
+        self.kube_version = self.kube_version.or(self.navicert_config.kube_version);
         self
     }
 
@@ -87,7 +92,7 @@ impl ConfigFiles {
     ) -> Result<AuthnReloader, AuthnLoadError> {
         let context = JwksContext { fetch, clock, random: Arc::new(random_fraction), recorder: metrics };
         let sources =
-            ConfigSources { config, navicert_config: self.navicert_config_path, profile: self.profile };
+            ConfigSources { config, navicert_config: self.navicert_config_path, profile: self.profile, kube_version: self.kube_version };
         AuthnReloader::open(sources, context)
     }
 }

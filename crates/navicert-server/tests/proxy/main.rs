@@ -165,6 +165,7 @@ impl Front {
             config: ConfigOrigin::File(config),
             navicert_config: Some(navicert_config),
             profile: Some(plan.profile),
+            kube_version: None,
         };
         let client_context = JwksContext {
             fetch: Arc::new(HttpFetch::new(ProxyEnvironment::default())),

@@ -1,6 +1,7 @@
 //! One response per outcome (S217–S222), without confidential details.
 
 use http::Request;
+use navicert_authn::KubeVersion;
 use navicert_authn::config::BaseProfile;
 use navicert_server::webhook::{AudienceMode, NotReadyStatus, WebhookSettings};
 use navicert_testkit::pki::jws::with_tampered_signature;
@@ -189,6 +190,23 @@ async fn token_mode_returns_only_audiences_that_were_verified() {
             (&json!(is_valid), &expected),
             "{audience}"
         );
+    }
+}
+
+// V1
+#[tokio::test]
+async fn webhook_follows_the_kubernetes_version() {
+    for (version, is_valid) in [(KubeVersion::V1_37, false), (KubeVersion::V1_38, true)] {
+        let (profile, kube_version) = (Some(BaseProfile::Kube), Some(version));
+        let fixture = Fixture::start(Options { profile, kube_version, ..Options::default() }).await;
+        let now = now().as_second();
+        let claims = super::claims(&fixture.issuer, json!({"nbf": now + 180, "exp": now + 600}));
+        let body = review("v1", &fixture.issuer.key().token(&claims), &[]);
+        let reply = fixture.client().post_json(&fixture.url("/authenticate"), &body).await.unwrap();
+        let status = &reply.json()["status"];
+        assert_eq!(status["authenticated"] == true, is_valid, "{version}: {status}");
+        let error = status["error"].as_str().unwrap_or_default();
+        assert_eq!(error.contains("which Kubernetes 1.37 does not accept"), !is_valid, "{version}: {error}");
     }
 }
 

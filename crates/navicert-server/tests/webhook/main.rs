@@ -20,6 +20,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use navicert_authn::KubeVersion;
 use navicert_authn::config::{AuthnReloader, BaseProfile, ConfigSources};
 use navicert_authn::jwks::JwksContext;
 use navicert_authn::metrics::AuthnMetrics;
@@ -64,6 +65,7 @@ struct Options {
     client_auth: ClientAuth,
     client_authority: Option<Ca>,
     profile: Option<BaseProfile>,
+    kube_version: Option<KubeVersion>,
     /// Waits until the issuer's tokens can be verified.
     is_ready: bool,
     shutdown: ShutdownTiming,
@@ -77,6 +79,7 @@ impl Default for Options {
             client_auth: ClientAuth::allow_all(),
             client_authority: None,
             profile: None,
+            kube_version: None,
             is_ready: true,
             shutdown: ShutdownTiming::default(),
         }
@@ -113,6 +116,7 @@ impl Fixture {
             config: at("config.yaml").into(),
             navicert_config: None,
             profile: options.profile,
+            kube_version: options.kube_version,
         };
         let reloader = Arc::new(AuthnReloader::open(sources, around).unwrap());
         let audit = AuditLog::open(AuditTarget::File(at("audit.log")), clock.clone()).unwrap();

@@ -3,8 +3,12 @@
 //! They are in `conformance/vectors` of this repository; a missing file is a failure. The published suite of the
 //! expression language is not part of the repository: [`published_cel_suite`] says where to look for it.
 
+mod versions;
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+
+pub use versions::{Override, VersionCounts, counts, overrides, vectors_of};
 
 use serde_json::Value;
 

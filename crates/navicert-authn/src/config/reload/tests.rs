@@ -73,6 +73,7 @@ impl Fixture {
             config: self.dir.path().join("config.yaml").into(),
             navicert_config: navicert_config.map(|text| self.write("navicert.yaml", text)),
             profile: None,
+            kube_version: None,
         };
         let context = JwksContext {
             fetch: Arc::clone(&self.fetch) as _,
@@ -663,7 +664,7 @@ async fn text_of_a_program_has_the_settings_of_its_issuers() {
     };
     for (issuers, expected) in [(vec![], "rejected: mapping"), (vec![allowed], "system:ann")] {
         let config = ConfigOrigin::Text { text: text.clone(), issuers };
-        let sources = ConfigSources { config, navicert_config: None, profile: None };
+        let sources = ConfigSources { config, navicert_config: None, profile: None, kube_version: None };
         let reloader = AuthnReloader::open(sources, context()).unwrap();
         tend_all(reloader.authenticator()).await;
         assert_eq!(user(reloader.authenticator(), &fixture.token("https://a")).await, expected);

@@ -8,10 +8,10 @@ use super::JwksRefresher;
 use crate::Deadlines;
 use crate::jwks::fetch_demand::{FetchRequestOutcome, PendingFetch};
 use crate::jwks::{KeySource as _, RefreshReason, RefreshResult};
-use crate::profile::Hardening;
+use crate::profile::{Hardening, Refetch};
 
 /// Keys that stay fresh for at least this long are not fetched again, without [`Hardening::KeyLifetime`].
-// S166
+// S166, V3
 const UPSTREAM_FRESHNESS_MARGIN: std::time::Duration = std::time::Duration::from_secs(30);
 
 impl JwksRefresher {
@@ -82,7 +82,8 @@ impl JwksRefresher {
             // Upstream discovers by its schedule only (S161).
             RefreshReason::NoKeys => FetchRequestOutcome::Limited,
             RefreshReason::Kid(_) | RefreshReason::Signature
-                if now + UPSTREAM_FRESHNESS_MARGIN > fresh_until =>
+                if self.profile.facts().refetch == Refetch::OnEveryFailure
+                    || now + UPSTREAM_FRESHNESS_MARGIN > fresh_until =>
             {
                 demand.request(now, |_| true)
             }
