@@ -15,9 +15,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::builder::Styles;
+use clap::builder::{PossibleValuesParser, Styles, TypedValueParser};
 use clap::builder::styling::{AnsiColor, Effects};
 use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+
+use navicert_authn::KubeVersion;
 
 use crate::output::Format;
 use crate::{env, exit};
@@ -172,6 +174,12 @@ pub(crate) enum Profile {
     Kube,
     /// Stricter than Kubernetes where its rules are unsafe
     Hardened,
+}
+
+/// Parses a Kubernetes version that profile `kube` can follow.
+fn kube_versions() -> impl TypedValueParser<Value = KubeVersion> {
+    PossibleValuesParser::new(KubeVersion::ALL.map(KubeVersion::name))
+        .try_map(|name| name.parse::<KubeVersion>())
 }
 
 // Arguments of a verb are defined when it is used. Its description is the one here: a doc comment on a struct of

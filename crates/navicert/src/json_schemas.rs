@@ -119,6 +119,7 @@ const fn line(verbs: &'static [&'static str], schema: &'static str, generate: fn
 const OUTPUTS: &[Output] = &[
     result(&["authn check"], "authn-check", schema::<authn::CheckReport>),
     line(&["authn check"], "authn-check-jsonl", schema::<BatchResponse<authn::ConfigCheckResult>>),
+    result(&["authn diff"], "authn-diff", schema::<authn::DiffReport>),
     result(&["authn eval"], "authn-eval", schema::<authn::OutcomeReport>),
     line(&["authn eval"], "authn-eval-jsonl", schema::<BatchResponse<authn::OutcomeReport>>),
     result(&["authn explain"], "authn-explain", schema::<authn::ExplainReport>),

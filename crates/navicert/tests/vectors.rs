@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use navicert_authn::KubeVersion;
 use navicert_testkit::Program;
 use navicert_testkit::cli::output_schema;
 use navicert_testkit::k8s::vectors;
@@ -16,28 +17,36 @@ fn every_recorded_kubeconfig_decision_agrees() {
 
 #[test]
 fn every_recorded_expression_agrees() {
-    through("cel", &["cel", "eval", "--jsonl"], compare_expression);
+    for version in KubeVersion::ALL {
+        through(("cel", version), &["cel", "eval", "--jsonl"], compare_expression);
+    }
 }
 
 #[test]
 fn every_recorded_authentication_configuration_agrees() {
-    through("authn-config", &["authn", "check", "--jsonl", "--profile", "kube"], |expected, response| {
+    let compare = |expected: &Value, response: &Value| {
         let errors = |value: &Value| -> BTreeSet<String> {
             let list = value["errors"].as_array().unwrap().iter();
             list.map(|error| format!("{} {}", error["type"], error["field"])).collect()
         };
         let agrees = expected["valid"] == response["valid"] && errors(expected) == errors(response);
         if agrees { Ok(()) } else { Err(response.to_string()) }
-    });
+    };
+    for version in KubeVersion::ALL {
+        through(("authn-config", version), &["authn", "check", "--jsonl", "--profile", "kube"], compare);
+    }
 }
 
 #[test]
 fn every_recorded_token_agrees() {
-    through("authn-token", &["authn", "eval", "--jsonl", "--profile", "kube"], |expected, response| {
+    let compare = |expected: &Value, response: &Value| {
         let agrees =
             expected["outcome"] == response["outcome"] && expected.get("user") == response.get("user");
         if agrees { Ok(()) } else { Err(response.to_string()) }
-    });
+    };
+    for version in KubeVersion::ALL {
+        through(("authn-token", version), &["authn", "eval", "--jsonl", "--profile", "kube"], compare);
+    }
 }
 
 // C185 to C188
@@ -66,18 +75,45 @@ fn every_recorded_request_agrees() {
     });
 }
 
+/// Recorded decisions: those of the base, or of a Kubernetes version.
+struct Recorded {
+    suite: String,
+    recorded: Vec<vectors::Vector>,
+    version: Option<KubeVersion>,
+}
+
+impl From<&str> for Recorded {
+    fn from(kind: &str) -> Self {
+        let recorded = vectors::vectors(&format!("{kind}.jsonl"));
+        Recorded { suite: kind.to_owned(), recorded, version: None }
+    }
+}
+
+impl From<(&str, KubeVersion)> for Recorded {
+    fn from((kind, version): (&str, KubeVersion)) -> Self {
+        let recorded = vectors::vectors_of(version.name(), kind);
+        Recorded { suite: format!("{kind} ({version})"), recorded, version: Some(version) }
+    }
+}
+
 /// Asks every question of a file through one run of the command and compares the answers.
-fn through(suite: &str, arguments: &[&str], compare: impl Fn(&Value, &Value) -> Result<(), String>) {
-    let recorded = vectors::vectors(&format!("{suite}.jsonl"));
+fn through(
+    suite: impl Into<Recorded>,
+    arguments: &[&str],
+    compare: impl Fn(&Value, &Value) -> Result<(), String>,
+) {
+    let Recorded { suite, recorded, version } = suite.into();
+    let versioned = version.map(|version| ["--kube-version", version.name()]);
+    let arguments: Vec<&str> = arguments.iter().copied().chain(versioned.into_iter().flatten()).collect();
     let tables = [
         ("config", "config_ref", vectors::json("authn-configs.json")),
         ("jwks", "jwks_ref", vectors::json("authn-jwks.json")),
     ];
-    let command = Program::new(env!("CARGO_BIN_EXE_navicert")).arguments(arguments);
+    let command = Program::new(env!("CARGO_BIN_EXE_navicert")).arguments(&arguments);
     let responses = vectors::responses(command, recorded.iter().map(|vector| request(vector, &tables)));
     let verb: Vec<&str> = arguments.iter().copied().take_while(|word| !word.starts_with('-')).collect();
     output_schema::check_all(&format!("{}-jsonl", verb.join("-")), responses.values());
-    vectors::check(suite, &recorded, |vector| compare(&vector.expect, &responses[&vector.id]));
+    vectors::check(&suite, &recorded, |vector| compare(&vector.expect, &responses[&vector.id]));
 }
 
 fn request(vector: &vectors::Vector, tables: &[(&str, &str, Value)]) -> Value {

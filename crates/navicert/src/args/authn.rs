@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use navicert_authn::KubeVersion;
 
 use super::{Profile, examples};
 
@@ -21,6 +22,9 @@ pub(crate) enum AuthnVerb {
     /// Run AuthenticationTest files and report untested rules
     #[command(after_help = examples::AUTHN_TEST)]
     Test(TestArgs),
+    /// Show what changes between two configurations or two Kubernetes versions
+    #[command(after_help = examples::AUTHN_DIFF)]
+    Diff(DiffArgs),
     /// Convert kube-apiserver's --oidc-* flags to an AuthenticationConfiguration
     #[command(after_help = examples::AUTHN_MIGRATE)]
     Migrate(MigrateArgs),
@@ -32,6 +36,10 @@ pub(crate) struct SettingsArgs {
     /// Rules to apply: `kube` decides exactly as kube-apiserver
     #[arg(long, value_enum, value_name = "PROFILE")]
     pub(crate) profile: Option<Profile>,
+
+    /// Kubernetes version whose rules apply [default: 1.37]
+    #[arg(long, value_name = "VERSION", value_parser = super::kube_versions())]
+    pub(crate) kube_version: Option<KubeVersion>,
 
     /// NavicertConfiguration file: single rules, signature algorithms, key files and revoked tokens
     #[arg(long, value_name = "FILE")]
@@ -50,6 +58,43 @@ pub(crate) struct TestArgs {
     /// Fail if a rule or mapping is not covered by any case
     #[arg(long)]
     pub(crate) require_coverage: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DiffArgs {
+    /// AuthenticationConfiguration file
+    pub(crate) file: PathBuf,
+
+    /// File to compare it with [default: the same file, under another Kubernetes version]
+    #[arg(value_name = "NEW")]
+    pub(crate) new: Option<PathBuf>,
+
+    /// Kubernetes version of the first side
+    #[arg(long, value_name = "VERSION", value_parser = super::kube_versions(), required_unless_present = "new")]
+    pub(crate) from: Option<KubeVersion>,
+
+    /// Kubernetes version of the second side
+    #[arg(long, value_name = "VERSION", value_parser = super::kube_versions(), required_unless_present = "new")]
+    pub(crate) to: Option<KubeVersion>,
+
+    /// AuthenticationTest file whose cases are decided on both sides as well
+    #[arg(long, value_name = "FILE")]
+    pub(crate) suite: Option<PathBuf>,
+
+    /// Folder of token files that are decided on both sides as well
+    #[arg(long, value_name = "DIR", requires = "jwks")]
+    pub(crate) tokens: Option<PathBuf>,
+
+    /// Keys for --tokens: JWKS file, or JSON object of JWKS documents by issuer URL
+    #[arg(long, value_name = "FILE", requires = "tokens")]
+    pub(crate) jwks: Option<PathBuf>,
+
+    /// Time to decide on --tokens at, in seconds since 1970 [default: now]
+    #[arg(long, value_name = "SECONDS", requires = "tokens")]
+    pub(crate) now: Option<i64>,
+
+    #[command(flatten)]
+    pub(crate) settings: SettingsArgs,
 }
 
 #[derive(Debug, Args)]

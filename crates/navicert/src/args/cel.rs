@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use navicert_authn::KubeVersion;
 use serde_json::Value;
 
 use super::{Profile, examples};
@@ -85,9 +86,20 @@ pub(crate) struct LanguageArgs {
     #[arg(long, value_enum, value_name = "PROFILE")]
     pub(crate) profile: Option<Profile>,
 
+    /// Kubernetes version whose rules apply [default: 1.37]
+    #[arg(long, value_name = "VERSION", value_parser = super::kube_versions())]
+    pub(crate) kube_version: Option<KubeVersion>,
+
     /// Also enable the math, encoders (base64) and bindings (cel.bind) libraries, which Kubernetes lacks
     #[arg(long)]
     pub(crate) extended: bool,
+}
+
+impl LanguageArgs {
+    /// The minor version of Kubernetes.
+    pub(crate) fn minor(&self) -> u16 {
+        self.kube_version.unwrap_or_default().minor()
+    }
 }
 
 fn variable(text: &str) -> Result<(String, Value), String> {

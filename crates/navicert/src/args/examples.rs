@@ -152,6 +152,14 @@ Examples:
   navicert authn test auth-test.yaml
   navicert authn test --require-coverage auth-test.yaml";
 
+pub(crate) const AUTHN_DIFF: &str = "\
+Examples:
+  navicert authn diff --from 1.37 --to 1.38 auth.yaml
+  navicert authn diff auth.yaml auth-new.yaml --suite auth-test.yaml
+
+Exits with 1 if something changes. Tokens are found by a search over the constants, boundaries and rules of both sides, so that no difference \
+found is no proof. The default profile is `kube`.";
+
 pub(crate) const AUTHN_MIGRATE: &str = "\
 Examples:
   navicert authn migrate /etc/kubernetes/manifests/kube-apiserver.yaml > auth.yaml

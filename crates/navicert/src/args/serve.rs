@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+use navicert_authn::KubeVersion;
 use navicert_server::settings::parse_listen_address;
 
 use super::client::PluginArgs;
@@ -140,6 +141,10 @@ pub(crate) struct FilesArgs {
     /// Rules to apply: `kube` decides exactly as kube-apiserver [default: hardened]
     #[arg(long, value_enum, value_name = "PROFILE")]
     pub(crate) profile: Option<Profile>,
+
+    /// Kubernetes version whose rules apply [default: 1.37]
+    #[arg(long, value_name = "VERSION", value_parser = super::kube_versions())]
+    pub(crate) kube_version: Option<KubeVersion>,
 
     #[command(flatten)]
     pub(crate) oidc: OidcArgs,

@@ -1,6 +1,7 @@
 //! `navicert authn`: checks authentication configurations and evaluates tokens as kube-apiserver does, or more strictly.
 
 mod check;
+mod diff;
 mod eval;
 mod explain;
 mod fetch_once;
@@ -35,6 +36,7 @@ pub(crate) fn run(verb: &AuthnVerb, environment: &Environment, output: &mut Outp
         AuthnVerb::Eval(args) => eval::run(args, environment, output),
         AuthnVerb::Explain(args) => explain::run(args, environment, output),
         AuthnVerb::Test(args) => test::run(args, output),
+        AuthnVerb::Diff(args) => diff::run(args, output),
         AuthnVerb::Migrate(args) => migrate::run(args, output),
     }
 }

@@ -19,7 +19,9 @@ use crate::output::{Failure, Output};
 pub(crate) fn run(verb: &CelVerb, output: &mut Output) -> Result<Exit, Failure> {
     match verb {
         CelVerb::Check(args) => check(args, output),
-        CelVerb::Eval(args) if args.jsonl => process_lines(batch::evaluate, output),
+        CelVerb::Eval(args) if args.jsonl => {
+            process_lines(|request| batch::evaluate(request, args.language.minor()), output)
+        }
         CelVerb::Eval(args) => eval::run(args, output),
     }
 }
@@ -53,11 +55,12 @@ fn compile(environment: &Environment, text: &str, rule: bool) -> Result<Program,
 
 /// The environment of one of the two subjects of structured authentication.
 fn subject_environment(subject: Subject, language: &LanguageArgs) -> Result<Environment, Failure> {
+    let minor = language.minor();
     match (subject, language.extended) {
-        (Subject::Claims, false) => Ok(kubernetes::claims_environment()),
-        (Subject::User, false) => Ok(kubernetes::user_environment()),
-        (Subject::Claims, true) => built(extended(kubernetes::claims_builder())),
-        (Subject::User, true) => built(extended(kubernetes::user_builder())),
+        (Subject::Claims, false) => Ok(kubernetes::claims_environment_of(minor)),
+        (Subject::User, false) => Ok(kubernetes::user_environment_of(minor)),
+        (Subject::Claims, true) => built(extended(kubernetes::claims_builder(minor))),
+        (Subject::User, true) => built(extended(kubernetes::user_builder(minor))),
     }
 }
 

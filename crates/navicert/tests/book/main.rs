@@ -19,6 +19,7 @@ mod recipes;
 mod reference;
 mod screenshots;
 mod topics;
+mod versions;
 
 use std::path::{Path, PathBuf};
 

@@ -1,13 +1,14 @@
 //! `--online`: probes every issuer, reports each step, and fetches keys and distributed claims.
 // S305
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use navicert_authn::config::{CompiledConfig, Egress, NavicertConfiguration};
 use navicert_authn::jwks::{IssuerProbe, JwksContext, KeySource, probe_issuer};
 use navicert_authn::outcome::RefusalClass;
 use navicert_authn::report::{IssuerReport, IssuerVerdict};
-use navicert_authn::{AuthnOutcome, AuthnProfile};
+use navicert_authn::{AuthnOutcome, AuthnProfile, KubeVersion};
 use navicert_client::transport::{Proxy, ProxyChoice, ProxyEnvironment};
 use navicert_server::fetch::HttpFetch;
 use navicert_types::redact::terminal;
@@ -53,13 +54,14 @@ struct ProbedIssuer {
     url: String,
     /// Its keys by the rules of the selected profile, and by kube-apiserver's.
     chosen: Arc<dyn KeySource>,
-    kube: Arc<dyn KeySource>,
+    /// By Kubernetes version.
+    kube: BTreeMap<KubeVersion, Arc<dyn KeySource>>,
     /// The error of the first failing step, and its exit code.
     failure: Option<(String, Exit)>,
 }
 
 impl OnlineIssuers {
-    /// Fetches the keys of every issuer, once for both profiles.
+    /// Fetches the keys of every issuer, once for all profiles.
     pub(super) fn fetch(
         settings: &AuthnSettings,
         compiled: &CompiledConfig,
@@ -74,14 +76,19 @@ impl OnlineIssuers {
             }
             let (probe, kube) = block_on(async {
                 let probe = probe_issuer(issuer, &*fetch, &settings.profile).await;
-                (probe, probe_issuer(issuer, &*fetch, &AuthnProfile::KUBE).await)
+                let mut kube = BTreeMap::<_, Arc<dyn KeySource>>::new();
+                for version in KubeVersion::ALL {
+                    let found = probe_issuer(issuer, &*fetch, &AuthnProfile::kube(version)).await;
+                    kube.insert(version, Arc::new(found.into_keys()));
+                }
+                (probe, kube)
             })?;
             issuers.push(ProbedIssuer {
                 path: authenticator.path.clone(),
                 url: issuer.url.clone(),
                 failure: probe.failure().map(|(_, why)| (why.to_owned(), exit_code(&probe))),
                 chosen: Arc::new(probe.into_keys()),
-                kube: Arc::new(kube.into_keys()),
+                kube,
             });
         }
         let context = JwksContext {
@@ -96,7 +103,8 @@ impl OnlineIssuers {
     /// The keys of an issuer under a profile.
     pub(super) fn keys(&self, issuer: &str, profile: &AuthnProfile) -> Option<Arc<dyn KeySource>> {
         let found = self.issuers.iter().find(|one| one.url == issuer)?;
-        Some(Arc::clone(if *profile == AuthnProfile::KUBE { &found.kube } else { &found.chosen }))
+        let kube = found.kube.get(&profile.version).filter(|_| profile.is_kube());
+        Some(Arc::clone(kube.unwrap_or(&found.chosen)))
     }
 
     /// What fetching distributed claims needs.

@@ -98,7 +98,7 @@ impl AuthnSettings {
             }
         }
         let revocations = Arc::new(Revocations::new(list));
-        let profile = navicert_config.profile(named);
+        let profile = navicert_config.profile(named, args.kube_version);
         for ignored in navicert_config.ignored_settings(&profile) {
             output.warning(&ignored);
         }
@@ -130,7 +130,7 @@ impl AuthnSettings {
             KeyOrigin::Online(issuers) => Authenticators::with_fetch(compiled, source, issuers.context()),
         };
         // kube-apiserver has no revocation list: ignore it when comparing another profile with kube-apiserver.
-        let is_kube_beside = *profile == AuthnProfile::KUBE && self.profile != AuthnProfile::KUBE;
+        let is_kube_beside = profile.is_kube() && !self.profile.is_kube();
         if !is_kube_beside {
             authenticators = authenticators.with_revocations(Arc::clone(&self.revocations));
         }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::eval;
 use super::settings::{AuthnSettings, bytes, key_sets, report_diagnostics};
 use crate::args;
-use crate::args::authn::TestArgs;
+use crate::args::authn::{SettingsArgs, TestArgs};
 use crate::exit::Exit;
 use crate::output::{Failure, Output};
 
@@ -20,7 +20,7 @@ use crate::output::{Failure, Output};
 pub(super) fn run(args: &TestArgs, output: &mut Output) -> Result<Exit, Failure> {
     let mut results = Vec::new();
     for path in &args.suites {
-        let suite = read(path, args, output)?;
+        let suite = read(path, &args.settings, None, output)?;
         let name = path.display().to_string();
         let report = suite.run().map_err(|error| Failure::bad_input(format!("{name}: {error}")))?;
         let result = SuiteResult::new(name, report);
@@ -36,8 +36,13 @@ pub(super) fn run(args: &TestArgs, output: &mut Output) -> Result<Exit, Failure>
     Ok(if report.passes { Exit::Done } else { Exit::No })
 }
 
-/// Reads a suite and the files it references.
-fn read(path: &Path, args: &TestArgs, output: &mut Output) -> Result<Suite, Failure> {
+/// Reads a suite and the files it references; `configuration` replaces the one that it names.
+pub(super) fn read(
+    path: &Path,
+    settings: &SettingsArgs,
+    configuration: Option<&Path>,
+    output: &mut Output,
+) -> Result<Suite, Failure> {
     let name = path.display().to_string();
     let text = bytes(path)?;
     let test =
@@ -48,8 +53,8 @@ fn read(path: &Path, args: &TestArgs, output: &mut Output) -> Result<Suite, Fail
         TestProfile::Hardened => args::Profile::Hardened,
     };
     let AuthnSettings { profile, navicert_config, .. } =
-        AuthnSettings::read_with_default(&args.settings, otherwise, output)?;
-    let configuration = beside(&test.configuration);
+        AuthnSettings::read_with_default(settings, otherwise, output)?;
+    let configuration = configuration.map_or_else(|| beside(&test.configuration), Path::to_owned);
     let text = bytes(&configuration)?;
     let loaded =
         load_excluding_issuers(&text, &profile, &navicert_config.disallowed_issuers).map_err(|error| {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use navicert_cel::kubernetes::report::{EvalReport, TracedExpression, shown};
-use navicert_cel::kubernetes::{User, VERSION};
+use navicert_cel::kubernetes::User;
 use navicert_cel::{
     Arena, Bindings, Claims, Environment, EvalLimits, Evaluation, EvaluationError, Program, Reading, Traced,
     ValueRef,
@@ -81,7 +81,7 @@ impl Data {
             Data::User(_) => return subject_environment(Subject::User, &args.language),
             Data::Variables(variables) => variables,
         };
-        let mut builder = Environment::kubernetes_version(VERSION);
+        let mut builder = Environment::kubernetes_version(args.language.minor());
         if args.language.extended {
             builder = extended(builder);
         }

@@ -40,7 +40,7 @@ impl Configuration {
             args::Profile::Hardened => BaseProfile::Hardened,
         });
         let files =
-            ConfigFiles::read(args.navicert_config.clone(), profile).map_err(|error| match error {
+            ConfigFiles::read(args.navicert_config.clone(), profile, args.kube_version).map_err(|error| match error {
                 ConfigFilesError::Read { path, source } => Failure::bad_input(format!(
                     "failed to read `{}` (--navicert-config): {source}",
                     path.display()
