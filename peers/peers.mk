@@ -10,43 +10,57 @@ PEERS_VECTORS := $(PEERS_ROOT)/conformance/vectors
 PEERS_GOFLAGS ?=
 PEERS_GO = nice -n 10 go
 PEERS_KUBERNETES := $(shell sed -n 's|^\tk8s.io/kubernetes \(v[0-9.]*\).*|\1|p' $(PEERS_DIR)/go.mod)
+# The version of Kubernetes that decides: that of go.mod, or one of versions/.
+PEERS_DEFAULT := $(shell echo $(PEERS_KUBERNETES) | sed 's/^v\([0-9]*\.[0-9]*\)\..*/\1/')
+KUBE ?= $(PEERS_DEFAULT)
+PEERS_REFERENCE = $(PEERS_BIN)/reference-$(KUBE)
 
 # Programs that look inside upstream packages are built with the overlay, what we run of upstream without it.
-PEERS_INSIDE = cd $(PEERS_DIR) && GOWORK=$(PEERS_OUT)/go.work $(PEERS_GO)
-PEERS_OVERLAY = -overlay $(PEERS_OUT)/overlay.json
+PEERS_INSIDE = $(PEERS_DIR)/go.sh $(PEERS_OUT) $(KUBE)
 PEERS_BUILD = -trimpath $(PEERS_GOFLAGS)
 PEERS_UPSTREAM = cd $(PEERS_DIR) && GOWORK=off $(PEERS_GO) build $(PEERS_BUILD)
 PEERS_VERSION = -X k8s.io/component-base/version.gitVersion=$(PEERS_KUBERNETES) \
 	-X k8s.io/component-base/version.gitMajor=$(word 1,$(subst ., ,$(PEERS_KUBERNETES:v%=%))) \
 	-X k8s.io/component-base/version.gitMinor=$(word 2,$(subst ., ,$(PEERS_KUBERNETES:v%=%)))
 
-.PHONY: peers peers-reference cel-suite vectors peers-go peers-prepare peers-verify peers-test
+.PHONY: peers peers-reference cel-suite vectors peers-go peers-prepare peers-verify peers-test peers-upstream
 
-peers: peers-reference cel-suite ## the reference: Kubernetes' own decisions as JSON lines, and the CEL suite (needs Go, as do the peers below)
+peers: peers-reference $(if $(filter $(PEERS_DEFAULT),$(KUBE)),cel-suite) ## the reference: Kubernetes' own decisions as JSON lines, and the CEL suite (needs Go, as do the peers below)
 
 peers-reference: peers-prepare
-	$(PEERS_INSIDE) build $(PEERS_BUILD) $(PEERS_OVERLAY) -o $(PEERS_BIN)/ ./reference
+	$(PEERS_INSIDE) build $(PEERS_BUILD) -o $(PEERS_REFERENCE) ./reference
+	@$(if $(filter $(PEERS_DEFAULT),$(KUBE)),ln -sf $(notdir $(PEERS_REFERENCE)) $(PEERS_BIN)/reference)
 
 # The published CEL conformance suite as JSON, from the Go module that has it, with what Kubernetes makes of each test.
 cel-suite: peers-reference
 	@cd $(PEERS_DIR)/celsuite && GOWORK=off $(PEERS_GO) build $(PEERS_BUILD) -o $(PEERS_BIN)/celsuite .
 	@$(PEERS_BIN)/celsuite "$$(cd $(PEERS_DIR)/celsuite && GOWORK=off go list -m -f '{{.Dir}}' cel.dev/expr)/tests/simple/testdata" $(PEERS_OUT)/cel-conformance
-	@$(PEERS_BIN)/reference suite $(PEERS_OUT)/cel-conformance
+	@$(PEERS_REFERENCE) suite $(PEERS_OUT)/cel-conformance
 
 vectors: peers-reference ## records the decisions in conformance/vectors anew and says which have changed
-	@$(PEERS_BIN)/reference record $(PEERS_VECTORS)
+	@$(PEERS_REFERENCE) record $(PEERS_VECTORS)
+
+# For example `make kube-version KUBE=1.39 RELEASE=v0.39.0`.
+RELEASE ?=
+KUBERNETES ?=
+.PHONY: kube-version
+kube-version: peers-go ## takes on a version of Kubernetes (KUBE=1.39 RELEASE=v0.39.0): module, reference, vectors; prints what differs
+	@$(PEERS_DIR)/add-version $(KUBE) "$(RELEASE)" $(KUBERNETES)
 
 peers-verify: peers-reference ## replays the vectors through the reference and lists every line that differs
-	cd $(PEERS_DIR) && $(PEERS_BIN)/reference verify $(PEERS_VECTORS)
+	cd $(PEERS_DIR) && $(PEERS_REFERENCE) verify $(PEERS_VECTORS)
 
 peers-test: peers-prepare
-	$(PEERS_INSIDE) vet $(PEERS_OVERLAY) ./...
-	$(PEERS_INSIDE) test $(PEERS_GOFLAGS) $(PEERS_OVERLAY) ./...
+	$(PEERS_INSIDE) vet ./...
+	$(PEERS_INSIDE) test $(PEERS_GOFLAGS) ./...
 	cd $(PEERS_DIR)/celsuite && GOWORK=off $(PEERS_GO) vet . && GOWORK=off $(PEERS_GO) test $(PEERS_GOFLAGS) .
+
+peers-upstream: peers-prepare ## reproduces the defects that docs/upstream describes, in one version of Kubernetes
+	$(PEERS_INSIDE) test $(PEERS_GOFLAGS) -count=1 -v -run TestUpstream ./decide
 
 peers-prepare: peers-go
 	@mkdir -p $(PEERS_BIN)
-	@$(PEERS_DIR)/prepare.sh $(PEERS_OUT)
+	@$(PEERS_DIR)/prepare.sh $(PEERS_OUT) $(KUBE)
 
 peers-go:
 	@$(PEERS_ROOT)/scripts/require peers
@@ -95,8 +109,8 @@ NAVICERT ?= $(firstword $(wildcard $(PEERS_ROOT)/target/release/navicert $(PEERS
 .PHONY: differential
 
 differential: peers-prepare ## generated questions to Kubernetes and to navicert: KIND=cel N=100000 SEED=7
-	@$(PEERS_INSIDE) build $(PEERS_BUILD) $(PEERS_OVERLAY) -o $(PEERS_BIN)/ ./differential
-	@cd $(PEERS_DIR) && $(PEERS_BIN)/differential -kind "$(KIND)" -n $(N) -seed $(SEED) -navicert "$(NAVICERT)" -out $(PEERS_OUT)/differential
+	@$(PEERS_INSIDE) build $(PEERS_BUILD) -o $(PEERS_BIN)/differential-$(KUBE) ./differential
+	@cd $(PEERS_DIR) && $(PEERS_BIN)/differential-$(KUBE) $(if $(filter $(PEERS_DEFAULT),$(KUBE)),,-kube-version $(KUBE)) -kind "$(KIND)" -n $(N) -seed $(SEED) -navicert "$(NAVICERT)" -out $(PEERS_OUT)/differential
 
 # --- the race ----------------------------------------------------------------------------------------------------------
 
@@ -110,8 +124,8 @@ NAVICERT_BENCH ?= $(PEERS_ROOT)/target/release/navicert-bench
 race: race-needs peers-prepare ## Go's figures and ours, row by row in turns, as one table of ratios, and the claims about them
 	@cd $(PEERS_ROOT) && cargo build --release --locked --quiet --package navicert-bench
 	@cc -O2 -static -o $(PEERS_BIN)/race-plugin $(PEERS_DIR)/bench/plugin/race-plugin.c
-	@$(PEERS_INSIDE) test -c $(PEERS_BUILD) $(PEERS_OVERLAY) -o $(PEERS_BIN)/bench.test ./bench
-	@$(PEERS_INSIDE) build $(PEERS_BUILD) $(PEERS_OVERLAY) -o $(PEERS_BIN)/ ./bench/race
+	@$(PEERS_INSIDE) test -c $(PEERS_BUILD) -o $(PEERS_BIN)/bench.test ./bench
+	@$(PEERS_INSIDE) build $(PEERS_BUILD) -o $(PEERS_BIN)/ ./bench/race
 	$(if $(ROW),,@cd $(PEERS_ROOT) && scripts/build-registries && { $(NAVICERT_BENCH) registries || [ $$? -eq 3 ]; })
 	@$(PEERS_BIN)/race -bench $(PEERS_BIN)/bench.test -plugin $(PEERS_BIN)/race-plugin -navicert "$(NAVICERT_BENCH)" -row "$(ROW)" \
 		-inputs $(PEERS_VECTORS)/bench

@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	gooidc "github.com/coreos/go-oidc"
 	"k8s.io/apiserver/pkg/apis/apiserver"
 	"k8s.io/apiserver/pkg/apis/apiserver/validation"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
@@ -92,7 +91,7 @@ func NewAuthenticator(config string, jwks json.RawMessage) (*Authenticator, erro
 	return build(config, func(ctx context.Context, options *oidc.Options) {
 		body := bodies(options.JWTAuthenticator.Issuer.URL)
 		client := &http.Client{Transport: everywhere(body)}
-		options.KeySet = gooidc.NewRemoteKeySet(gooidc.ClientContext(ctx, client), "https://keys.invalid/")
+		*options = options.WithKeySet(ctx, client, "https://keys.invalid/")
 		// Not looked at with a key set, and refused beside one.
 		options.JWTAuthenticator.Issuer.DiscoveryURL = ""
 	})

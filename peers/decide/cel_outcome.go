@@ -12,7 +12,6 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/traits"
-	"k8s.io/apimachinery/pkg/util/version"
 	authenticationcel "k8s.io/apiserver/pkg/authentication/cel"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/cel/environment"
@@ -31,11 +30,8 @@ type Outcome struct {
 	Cost  *uint64 `json:"cost,omitempty"`
 }
 
-// recorded is the version whose libraries the recorded outcomes have.
-var recorded = version.MajorMinor(1, 37)
-
 var baseEnvironment = sync.OnceValues(func() (*cel.Env, error) {
-	return environment.MustBaseEnvSet(recorded).Env(environment.NewExpressions)
+	return environment.BaseEnvSet(kube()).Env(environment.NewExpressions)
 })
 
 // PlainExpression evaluates an expression over claims that are bound as a plain map, declared `map(string, any)`.
@@ -82,7 +78,7 @@ func AuthenticationExpression(expression string, ofUser bool, claims json.RawMes
 }
 
 var outcomeCompiler = sync.OnceValue(func() authenticationcel.Compiler {
-	return authenticationcel.NewCompiler(environment.MustBaseEnvSet(recorded))
+	return authenticationcel.NewCompiler(environment.BaseEnvSet(kube()))
 })
 
 // SuiteTest is the part of a test of the published CEL suite that decides its outcome.

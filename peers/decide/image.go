@@ -1,9 +1,9 @@
+//go:build !without_kubelet
+
 package decide
 
 import (
 	"encoding/json"
-	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -12,6 +12,13 @@ import (
 	"k8s.io/kubernetes/pkg/credentialprovider/plugin"
 	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
 )
+
+var imageKinds = []Kind{
+	{"image-match", words("image match --jsonl"), typed(imageMatch)},
+	{"image-config", words("image check --jsonl"), typed(imageConfig)},
+	{"image-keyring", words("image keyring --jsonl"), typed(imageKeyring)},
+	{"image-response", words("image response --jsonl"), typed(imageResponse)},
+}
 
 // MatchInput is an entry of `matchImages` and an image.
 type MatchInput struct {
@@ -147,19 +154,4 @@ func imageResponse(input ResponseInput) (ResponseDecision, error) {
 		(*decision.Auth)[key] = Login{login.Username, login.Password}
 	}
 	return decision, nil
-}
-
-const catPath = "/bin/cat"
-
-// scratchFile writes a text to a file of this process that the next call with the same name overwrites.
-func scratchFile(name, text string) (string, error) {
-	directory, err := scratch()
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(directory, name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		return "", fmt.Errorf("scratch file: %w", err)
-	}
-	return path, nil
 }

@@ -6,6 +6,7 @@ package decide
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -23,21 +24,27 @@ type Kind struct {
 	Decide func(input json.RawMessage) (any, error)
 }
 
-// Kinds lists every kind in the order of the vectors' README.
-var Kinds = []Kind{
+// Kinds lists every kind. Those of images are absent if the kubelet's module is not part of this program.
+var Kinds = slices.Concat(serverKinds, imageKinds, clientKinds)
+
+// Versioned says whether navicert's command for a kind takes `--kube-version`.
+func (k Kind) Versioned() bool {
+	return slices.Contains([]string{"authn-config", "authn-token", "cel"}, k.Name)
+}
+
+var serverKinds = []Kind{
 	{"authn-config", words("authn check --jsonl --profile kube"), typed(authnConfig)},
 	{"authn-token", words("authn eval --jsonl --profile kube"), typed(authnToken)},
 	{"cel", words("cel eval --jsonl"), typed(celExpression)},
-	{"image-match", words("image match --jsonl"), typed(imageMatch)},
-	{"image-config", words("image check --jsonl"), typed(imageConfig)},
+	{"request-info", words("request-info --jsonl"), typed(requestInfo)},
+}
+
+var clientKinds = []Kind{
 	{"kubeconfig", words("kubeconfig view --jsonl"), typed(kubeconfig)},
 	{"exec-output", words("exec-plugin decode --jsonl"), typed(execOutput)},
 	{"exec-info", words("exec-plugin info --jsonl"), typed(execInfo)},
 	{"exec-flow", nil, typed(execFlow)},
-	{"image-keyring", words("image keyring --jsonl"), typed(imageKeyring)},
-	{"image-response", words("image response --jsonl"), typed(imageResponse)},
 	{"tls-verify", words("tls-verify --jsonl"), typed(tlsVerify)},
-	{"request-info", words("request-info --jsonl"), typed(requestInfo)},
 }
 
 // Find gives the kind with a name.

@@ -19,16 +19,18 @@ import (
 
 // settings is what the command line says.
 type settings struct {
-	kind       string
-	count      int
-	seed       uint64
-	navicert   string
-	against    string
-	deliberate string
-	out        string
-	show       int
-	strict     bool
-	trees      bool
+	kind     string
+	count    int
+	seed     uint64
+	navicert string
+	// kubeVersion is the version that navicert is asked about; empty: its default.
+	kubeVersion string
+	against     string
+	deliberate  string
+	out         string
+	show        int
+	strict      bool
+	trees       bool
 }
 
 // Exit codes: disagreements are 1, a question that could not be put to the other side is 3.
@@ -50,6 +52,7 @@ func run(arguments []string) int {
 	flags.IntVar(&settings.count, "n", 10000, "how many questions")
 	flags.Uint64Var(&settings.seed, "seed", 1, "which questions")
 	flags.StringVar(&settings.navicert, "navicert", "", "the navicert binary")
+	flags.StringVar(&settings.kubeVersion, "kube-version", "", "the version of Kubernetes that navicert is asked about, for kinds that have versions")
 	flags.StringVar(&settings.against, "against", "", "another command to compare with, in place of navicert and its verb")
 	flags.StringVar(&settings.deliberate, "deliberate", "deliberate.yaml", "the list of deliberate differences")
 	flags.StringVar(&settings.out, "out", "", "directory for the shrunk lines")

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"navicert/peers/compare"
@@ -37,12 +38,16 @@ func findOther(settings settings, kind decide.Kind) ([]string, error) {
 	if _, err := os.Stat(settings.navicert); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("no navicert binary at `%s`; build it (cargo build --release -p navicert), or name another with NAVICERT=PATH", settings.navicert)
 	}
-	command := append([]string{settings.navicert}, kind.Navicert...)
+	verb := slices.Clone(kind.Navicert)
+	if settings.kubeVersion != "" && kind.Versioned() {
+		verb = append(verb, "--kube-version", settings.kubeVersion)
+	}
+	command := append([]string{settings.navicert}, verb...)
 	// With nothing on standard input a command that exists says nothing and succeeds.
 	probe := exec.Command(command[0], command[1:]...)
 	if text, err := probe.CombinedOutput(); err != nil {
 		first, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
-		return nil, fmt.Errorf("this navicert has no `navicert %s` yet; nothing was compared (%v: %s)", strings.Join(kind.Navicert, " "), err, first)
+		return nil, fmt.Errorf("this navicert has no `navicert %s` yet; nothing was compared (%v: %s)", strings.Join(verb, " "), err, first)
 	}
 	return command, nil
 }

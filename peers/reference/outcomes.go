@@ -116,6 +116,39 @@ func compareOutcomes(want, got []byte) (difference string, onlyCost bool, err er
 	return difference, difference != "", nil
 }
 
+// outcomeTest is an expression of one of the two files, with its recorded outcome and the way to evaluate it anew.
+type outcomeTest struct {
+	id       string
+	want     []byte
+	evaluate func() ([]byte, error)
+}
+
+// generatedTests are those of the generated file. An expression is its own name.
+func (d authnDocument) generatedTests(directory string) ([]outcomeTest, error) {
+	text, err := os.ReadFile(filepath.Join(directory, generatedFile))
+	if err != nil {
+		return nil, err
+	}
+	var out []outcomeTest
+	for line := range bytes.Lines(text) {
+		expression, err := expressionOf(line)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, outcomeTest{string(expression), bytes.TrimSpace(line), func() ([]byte, error) { return d.plainOutcome(expression) }})
+	}
+	return out, nil
+}
+
+// authnTests are those of the document itself.
+func (d authnDocument) authnTests() []outcomeTest {
+	var out []outcomeTest
+	for _, test := range d.Tests {
+		out = append(out, outcomeTest{test.ID, test.Expect, func() ([]byte, error) { return d.outcome(test) }})
+	}
+	return out
+}
+
 // recordOutcomes records the generated and the authentication expressions.
 func recordOutcomes(directory string) ([]change, error) {
 	document, err := readAuthn(directory)
@@ -138,15 +171,15 @@ func recordOutcomes(directory string) ([]change, error) {
 		return nil, err
 	}
 	authn := change{file: filepath.Base(authnFile)}
-	for index, test := range document.Tests {
+	for index, test := range document.authnTests() {
 		authn.lines++
-		outcome, difference, err := again(test.Expect, func() ([]byte, error) { return document.outcome(test) })
+		outcome, difference, err := again(test.want, test.evaluate)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", test.ID, err)
+			return nil, fmt.Errorf("%s: %w", test.id, err)
 		}
 		if difference != "" {
 			authn.changed++
-			fmt.Printf("%s: %s\n", test.ID, difference)
+			fmt.Printf("%s: %s\n", test.id, difference)
 			document.Tests[index].Expect = outcome
 		}
 	}
@@ -156,36 +189,67 @@ func recordOutcomes(directory string) ([]change, error) {
 	return []change{generated, authn}, err
 }
 
-// verifyOutcomes replays the same and counts agreement.
-func verifyOutcomes(directory string, reasons map[string]*reason) ([]tally, error) {
+// outcomeSets names the two files as kinds of their own.
+func outcomeSets(directory string) (map[string][]outcomeTest, error) {
 	document, err := readAuthn(directory)
 	if err != nil {
 		return nil, err
 	}
-	generated, authn := tally{file: filepath.Base(generatedFile)}, tally{file: filepath.Base(authnFile)}
-	text, err := os.ReadFile(filepath.Join(directory, generatedFile))
+	generated, err := document.generatedTests(directory)
+	return map[string][]outcomeTest{"k8s/generated": generated, "k8s/authn": document.authnTests()}, err
+}
+
+// overridesOfOutcomes evaluates every expression in this version and keeps the outcomes that differ from the base's.
+func overridesOfOutcomes(tests []outcomeTest) (counts, []override) {
+	var count counts
+	var out []override
+	for _, test := range tests {
+		count.Asked++
+		outcome, difference, err := again(test.want, test.evaluate)
+		if err != nil {
+			outcome, difference = marshal(map[string]string{"fault": err.Error()}), "fault"
+		}
+		if difference == "" {
+			continue
+		}
+		change := changedDecision
+		if _, onlyCost, failed := compareOutcomes(test.want, outcome); failed == nil && onlyCost {
+			change = changedCost
+		}
+		count.add(change)
+		out = append(out, override{test.id, change, outcome})
+	}
+	return count, out
+}
+
+// verifyOutcomes replays the same and counts agreement.
+func verifyOutcomes(directory string, reasons map[string]*reason) ([]tally, error) {
+	sets, err := outcomeSets(directory)
 	if err != nil {
 		return nil, err
 	}
-	for line := range bytes.Lines(text) {
-		expression, err := expressionOf(line)
-		if err != nil {
-			return nil, err
+	var out []tally
+	for _, name := range []string{"k8s/generated", "k8s/authn"} {
+		count := tally{file: name}
+		overrides := map[string]override{}
+		if decide.Kube != baseVersion {
+			if overrides, err = readOverrides(overridePath(directory, decide.Kube, name)); err != nil {
+				return nil, err
+			}
 		}
-		_, difference, err := again(line, func() ([]byte, error) { return document.plainOutcome(expression) })
-		if err != nil {
-			return nil, err
+		for _, test := range sets[name] {
+			if each, ok := overrides[test.id]; ok {
+				test.want = each.Expect
+			}
+			_, difference, err := again(test.want, test.evaluate)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", test.id, err)
+			}
+			count.note(test.id, difference, reasons)
 		}
-		generated.note(string(expression), difference, reasons)
+		out = append(out, count)
 	}
-	for _, test := range document.Tests {
-		_, difference, err := again(test.Expect, func() ([]byte, error) { return document.outcome(test) })
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", test.ID, err)
-		}
-		authn.note(test.ID, difference, reasons)
-	}
-	return []tally{generated, authn}, nil
+	return out, nil
 }
 
 // suite records what Kubernetes makes of the published CEL suite in a directory, for the tests that need no protobuf messages.
@@ -222,11 +286,11 @@ func suite(arguments []string) int {
 	if len(outcomes) == 0 {
 		return failed(fmt.Errorf("no CEL suite in %s", directory))
 	}
-	target := filepath.Join(directory, "k8s", "outcomes-1.37.json")
+	target := filepath.Join(directory, "k8s", "outcomes-"+decide.Kube+".json")
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 		return failed(err)
 	}
-	document := map[string]any{"about": "What Kubernetes' base environment of 1.37 makes of every test without protobuf messages.", "outcomes": outcomes}
+	document := map[string]any{"about": "What Kubernetes' base environment of " + decide.Kube + " makes of every test without protobuf messages.", "outcomes": outcomes}
 	if err := writeIndented(target, document); err != nil {
 		return failed(err)
 	}

@@ -13,11 +13,17 @@ import (
 
 // record asks every question of the vector files anew and replaces the answers that differ by the rules of the README. A line whose
 // answer agrees stays as it is, byte for byte, so that a recording without changes changes no file. A line with `"expect": null` is a
-// new question and gets its answer.
+// new question and gets its answer. In a version that is not the base's, the differences go to that version's directory.
 func record(directory string) int {
 	world, err := readWorld(directory)
 	if err != nil {
 		return failed(err)
+	}
+	if decide.Kube != baseVersion {
+		if err := recordVersion(directory, world); err != nil {
+			return failed(err)
+		}
+		return 0
 	}
 	var counts []change
 	for _, kind := range decide.Kinds {
@@ -34,6 +40,9 @@ func record(directory string) int {
 		return failed(err)
 	}
 	printChanges(append(counts, outcomes...))
+	if err := recordVersion(directory, world); err != nil {
+		return failed(err)
+	}
 	return 0
 }
 

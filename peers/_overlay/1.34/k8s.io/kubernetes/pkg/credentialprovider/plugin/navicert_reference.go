@@ -58,22 +58,15 @@ func (p *Provider) DecodeAnswer(text []byte) error {
 
 // Provide gives the credentials for an image of a pod without a service account, from the cache or the plugin.
 func (p *Provider) Provide(image string) (credentialprovider.DockerConfig, error) {
-	config, _, err := p.inner.provide(image, "", "", "", "")
-	return config, err
+	return provided(p.inner, image)
 }
 
 // Accept gives what Provide would make of an answer, without running anything.
 func (p *Provider) Accept(image string, answer *credentialproviderapi.CredentialProviderResponse) error {
-	isolated := &pluginProvider{
-		name:                 p.inner.name,
-		clock:                p.inner.clock,
-		matchImages:          p.inner.matchImages,
-		cache:                p.inner.cache,
-		defaultCacheDuration: p.inner.defaultCacheDuration,
-		lastCachePurge:       p.inner.lastCachePurge,
-		plugin:               given{answer},
-	}
-	_, _, err := isolated.provide(image, "", "", "", "")
+	ran := p.inner.plugin
+	p.inner.plugin = given{answer}
+	defer func() { p.inner.plugin = ran }()
+	_, err := provided(p.inner, image)
 	return err
 }
 
