@@ -75,7 +75,11 @@ func run(arguments []string) int {
 		}
 		return 0
 	}
-	kind, _ := decide.Find(settings.kind)
+	kind, ok := decide.Find(settings.kind)
+	if !ok {
+		fmt.Fprintf(os.Stderr, "differential: no kind %s in Kubernetes %s: k8s.io/kubernetes is not published for it\n", settings.kind, decide.Kube)
+		return exitUsage
+	}
 	other, err := findOther(settings, kind)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "differential:", err)

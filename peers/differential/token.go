@@ -61,7 +61,7 @@ func (r *random) tokenClaims() map[string]any {
 	claims["iss"] = usually(r, 12, issuerURLs[0], issuerURLs[1], issuerURLs[1], "https://nobody.example", issuerURLs[0]+"/", nil, 5)
 	claims["aud"] = usually(r, 25, "kube", []any{"kube"}, []any{"kube", "x"}, []any{"x", "other"}, "nope", []any{}, nil, 5)
 	claims["exp"] = usually(r, 15, tokenNow+300, tokenNow, tokenNow-1, tokenNow+0.5, "x", nil, 1e19, -5)
-	claims["nbf"] = usually(r, 15, tokenNow-10, tokenNow, tokenNow+299, tokenNow+301, tokenNow+100000, "x", nil)
+	claims["nbf"] = usually(r, 15, tokenNow-10, tokenNow, tokenNow+60, tokenNow+61, tokenNow+299, tokenNow+300, tokenNow+301, tokenNow+100000, "x", nil)
 	claims["email"] = "ann@example.com"
 	claims["hd"] = "example.com"
 	claims["name"] = pick[any](r, "Ann", "", nil, 5)
@@ -100,7 +100,10 @@ func (r *random) forge(tree map[string]any) {
 	case 4:
 		tree["cut"] = []any{r.IntN(2000), r.IntN(3), pick(r, "", ".", "=", " ", "\n", "A", "é", "{")}
 	case 5:
-		tree["keys"] = pick(r, "none", "all", "no-kid", "broken")
+		tree["keys"] = pick(r, "none", "all", "no-kid", "broken", "odd", "odd", "odd")
+		if tree["keys"] == "odd" {
+			tree["odd"] = pick(r, oddKeys...)
+		}
 	}
 }
 
@@ -129,7 +132,7 @@ func renderToken(tree any) (map[string]any, bool) {
 			return nil, false
 		}
 	}
-	return map[string]any{"config": config, "jwks": keySet(algorithm, members["keys"]), "token": token, "now": now}, true
+	return map[string]any{"config": config, "jwks": keySet(algorithm, members["keys"], members["odd"]), "token": token, "now": now}, true
 }
 
 // signingKey signs with one algorithm.
@@ -200,8 +203,16 @@ func (k signingKey) sign(algorithm, text string) ([]byte, error) {
 	return nil, nil
 }
 
+// oddKeys stand beside a good key in a set: versions differ in whether they skip such a key or refuse the set.
+var oddKeys = []string{
+	`{"kty":"oct","k":"AAAA"}`, `{"kty":"oct","k":"AAAA","alg":"HS256"}`, `{"kty":"oct"}`, `{"kty":"XYZ"}`, `{"kty":"XYZ","alg":"RS256"}`, `{"kty":"AKP","alg":"ML-DSA-44","pub":"AA"}`, `{}`, `null`, `{"alg":5}`, `{"kty":5}`,
+	`{"kty":"RSA","e":"AQAB"}`, `{"kty":"RSA","n":"!","e":"AQAB"}`, `{"kty":"RSA","n":"!","e":"AQAB","alg":"RSA-OAEP"}`, `{"kty":"RSA","n":"AQ","e":"AQAB","use":"enc"}`, `{"kty":"RSA","n":"AQ","e":"AA"}`, `{"kty":"RSA","n":"AQ","e":"AQAB","alg":"RSA-OAEP"}`,
+	`{"kty":"EC","crv":"secp256k1","x":"AA","y":"AA"}`, `{"kty":"EC","crv":"secp256k1","x":"AA","y":"AA","alg":"ES256K"}`, `{"kty":"EC","crv":"P-256","x":"AA","y":"AA"}`, `{"kty":"EC","crv":"P-224","x":"AA","y":"AA"}`, `{"kty":"EC"}`,
+	`{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}`, `{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo","alg":"EdDSA"}`, `{"kty":"OKP","crv":"X25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}`, `{"kty":"OKP","crv":"Ed448","x":"AA"}`, `{"kty":"OKP","crv":"Ed25519","x":"AA"}`, `{"kty":"OKP"}`,
+}
+
 // keySet publishes the key of the token's algorithm, or as a forged question wants it.
-func keySet(algorithm string, wish any) any {
+func keySet(algorithm string, wish, odd any) any {
 	var keys []any
 	add := func(algorithm string, named bool) {
 		key := jose.JSONWebKey{Key: signingKeys()[algorithm].private.Public(), Use: "sig"}
@@ -222,6 +233,13 @@ func keySet(algorithm string, wish any) any {
 		}
 	case "no-kid":
 		add(algorithm, false)
+	case "odd":
+		text, ok := odd.(string)
+		if !ok || !json.Valid([]byte(text)) {
+			return nil
+		}
+		keys = append(keys, json.RawMessage(text))
+		add(algorithm, true)
 	case "broken":
 		return `{"keys":[{"kty":"RSA","n":"AA"}]`
 	default:

@@ -120,20 +120,20 @@ func (line vector) difference(kind decide.Kind, world world) (*override, error) 
 		if change == "" {
 			return nil, nil
 		}
-		last = &override{line.ID, change, got}
-		if change == changedDecision {
-			break
+		if last == nil || last.Change == changedDecision {
+			last = &override{line.ID, change, got}
 		}
 	}
 	return last, nil
 }
 
-// repetitions is how often a question is asked until it gets the recorded answer: costs and texts may depend on the order of a map.
+// repetitions is how often a question is asked until it gets the recorded answer: costs, texts and values may depend on the order of a
+// map.
 func repetitions(kind string) int {
 	if kind == "cel" {
 		return attempts
 	}
-	return 4
+	return 2
 }
 
 // upstream is what the base version said: on a line that is marked, not what the line expects.
