@@ -11,14 +11,14 @@ pub fn run(minor: u16) -> Report {
     let mut report = Report::default();
     let document = vectors::json("k8s/authn-1.37.json");
     let claims = document.get("claims").cloned().unwrap_or_default();
-    let environment = match Environment::kubernetes_version(minor).variable("claims", "map(string, any)").build()
-    {
-        Ok(environment) => environment,
-        Err(error) => {
-            report.note("environment", Err(error.to_string()));
-            return report;
-        }
-    };
+    let environment =
+        match Environment::kubernetes_version(minor).variable("claims", "map(string, any)").build() {
+            Ok(environment) => environment,
+            Err(error) => {
+                report.note("environment", Err(error.to_string()));
+                return report;
+            }
+        };
     let reading = Reading { integers: false, unescape: false };
     let mut others = vectors::overrides(&format!("1.{minor}"), "k8s/generated");
     for line in vectors::lines("k8s/generated-1.37.jsonl") {

@@ -192,7 +192,12 @@ impl AuthenticatorBuilder {
     /// [`AuthenticatorError`].
     pub fn build(self) -> Result<Authenticator, AuthenticatorError> {
         let config = self.config.ok_or(AuthenticatorError::NoConfig)?;
-        let sources = ConfigSources { config, navicert_config: self.navicert_config, profile: self.profile, kube_version: self.kube_version };
+        let sources = ConfigSources {
+            config,
+            navicert_config: self.navicert_config,
+            profile: self.profile,
+            kube_version: self.kube_version,
+        };
         let context = JwksContext {
             fetch: self.fetch,
             clock: self.clock,

@@ -128,12 +128,8 @@ fn search(
 ) -> Result<(), DiffError> {
     let signer = TokenSigner::new().ok_or(DiffError::Key)?;
     let searches = candidates::searches(&first, &second, now.as_second());
-    let sides = Sides {
-        from: Judge::new(first, from, &signer),
-        to: Judge::new(second, to, &signer),
-        signer,
-        now,
-    };
+    let sides =
+        Sides { from: Judge::new(first, from, &signer), to: Judge::new(second, to, &signer), signer, now };
     let mut found = Found::default();
     for search in &searches {
         found.try_all(search.first(), &sides);
@@ -240,10 +236,16 @@ fn configuration_change(from: &DiffSideReport, to: &DiffSideReport) -> Option<Ch
     let summary = match (from.valid, to.valid) {
         (true, true) => return None,
         (true, false) => {
-            format!("the configuration becomes invalid: {first} accepts it, {second} does not: {}", reasons(to))
+            format!(
+                "the configuration becomes invalid: {first} accepts it, {second} does not: {}",
+                reasons(to)
+            )
         }
         (false, true) => {
-            format!("the configuration becomes valid: {first} rejects it, {second} does not: {}", reasons(from))
+            format!(
+                "the configuration becomes valid: {first} rejects it, {second} does not: {}",
+                reasons(from)
+            )
         }
         (false, false) if from.errors == to.errors => return None,
         (false, false) => {

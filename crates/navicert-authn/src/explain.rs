@@ -1,5 +1,6 @@
 //! Explains why a token is accepted or rejected, step by step: runs the authenticator with an observer that records every step.
 
+mod claim_type_errors;
 mod hints;
 mod key_errors;
 mod log;
@@ -132,7 +133,8 @@ impl Diagnosis {
         let names: Vec<&str> = self.others.iter().map(|version| version.name()).collect();
         let (others, ours) = (names.split_last(), self.version);
         let (last, first) = others?;
-        let list = if first.is_empty() { (*last).to_owned() } else { format!("{} and {last}", first.join(", ")) };
+        let list =
+            if first.is_empty() { (*last).to_owned() } else { format!("{} and {last}", first.join(", ")) };
         let plural = !first.is_empty();
         Some(match (&self.kube, plural) {
             (UpstreamDecision::Accepts, true) => {

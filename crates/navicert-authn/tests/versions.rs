@@ -130,7 +130,8 @@ fn explain(line: &Value, version: KubeVersion) -> (String, Value) {
     let token = line["token"].as_str().unwrap();
     let request = AuthnRequest::new(token, Timestamp::from_second(NOW).unwrap());
     let authenticators = |profile: &AuthnProfile| batch::authenticators(line, profile);
-    let key_set = |issuer: &navicert_authn::config::CompiledIssuer| batch::key_set(&line["jwks"], &issuer.url);
+    let key_set =
+        |issuer: &navicert_authn::config::CompiledIssuer| batch::key_set(&line["jwks"], &issuer.url);
     let diagnosis = diagnose(authenticators, &profile, &request, key_set).unwrap();
     let text = DiagnosisText { diagnosis: &diagnosis, show_values: false }.to_string();
     (text, serde_json::to_value(ExplainReport::new(&diagnosis, false)).unwrap())
@@ -159,7 +160,8 @@ fn logged(line: &Value, version: KubeVersion) -> String {
 
 #[test]
 fn log_lines_follow_the_version() {
-    let (key, other) = (SigningKey::generate(Algorithm::Es256, "k"), SigningKey::generate(Algorithm::Es256, "k"));
+    let (key, other) =
+        (SigningKey::generate(Algorithm::Es256, "k"), SigningKey::generate(Algorithm::Es256, "k"));
     let expired_and_forged = line(&json!([key.jwk()]), &other.token(&claims(&json!({"exp": NOW - 60}))));
     for (version, start) in [
         (KubeVersion::V1_34, "oidc: verify token: oidc: token is expired"),
@@ -174,8 +176,14 @@ fn log_lines_follow_the_version() {
     let claims = claims(&json!({})).to_string();
     let algorithm = line(&json!([key.jwk()]), &key.token_of_bytes(header.as_bytes(), claims.as_bytes()));
     for (version, start) in [
-        (KubeVersion::V1_37, "oidc: verify token: oidc: id token signed with unsupported algorithm, expected ["),
-        (KubeVersion::V1_38, "oidc: verify token: oidc: malformed jwt: unexpected signature algorithm \"HS256\""),
+        (
+            KubeVersion::V1_37,
+            "oidc: verify token: oidc: id token signed with unsupported algorithm, expected [",
+        ),
+        (
+            KubeVersion::V1_38,
+            "oidc: verify token: oidc: malformed jwt: unexpected signature algorithm \"HS256\"",
+        ),
     ] {
         let line = logged(&algorithm, version);
         assert!(line.starts_with(start), "{version}: {line}");

@@ -323,7 +323,11 @@ impl<'t> Planner<'t> {
         overload: &crate::check::declaration::Overload,
         args: &[ValueRef<'_>],
     ) -> Result<Value, String> {
-        let call = functions::Call { arena: &self.arena, standard: self.plan.scope.is_standard(), facts: self.plan.scope.facts };
+        let call = functions::Call {
+            arena: &self.arena,
+            standard: self.plan.scope.is_standard(),
+            facts: self.plan.scope.facts,
+        };
         let Some(body) = overload.body else {
             return Err(Cause::NoSuchOverload("").kind().exposed());
         };

@@ -130,7 +130,12 @@ fn reloader(issuer: &Issuer, ca: &Ca, dir: &Path) -> Arc<AuthnReloader> {
         random: Arc::new(|| 0.5),
         recorder: Arc::new(()),
     };
-    let sources = ConfigSources { config: ConfigOrigin::File(path), navicert_config: None, profile: None, kube_version: None };
+    let sources = ConfigSources {
+        config: ConfigOrigin::File(path),
+        navicert_config: None,
+        profile: None,
+        kube_version: None,
+    };
     Arc::new(AuthnReloader::open(sources, client_context).unwrap())
 }
 

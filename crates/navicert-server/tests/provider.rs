@@ -34,8 +34,12 @@ async fn accepts_a_certified_providers_tokens_across_key_rotation() {
         random: Arc::new(|| 0.5),
         recorder: Arc::new(()),
     };
-    let sources =
-        ConfigSources { config: path.into(), navicert_config: None, profile: Some(BaseProfile::Hardened), kube_version: None };
+    let sources = ConfigSources {
+        config: path.into(),
+        navicert_config: None,
+        profile: Some(BaseProfile::Hardened),
+        kube_version: None,
+    };
     let reloader = Arc::new(AuthnReloader::open(sources, around).unwrap());
     let live = Arc::clone(reloader.authenticator());
     for refresher in live.refreshers() {

@@ -236,7 +236,12 @@ impl AuthnLayerBuilder {
     fn cluster(&self) -> Result<Option<RunningAuthenticator>, AuthnLayerError> {
         let Some(accounts) = &self.service_accounts else { return Ok(None) };
         let config = accounts.config_origin();
-        let sources = ConfigSources { config, navicert_config: None, profile: self.profile, kube_version: self.kube_version };
+        let sources = ConfigSources {
+            config,
+            navicert_config: None,
+            profile: self.profile,
+            kube_version: self.kube_version,
+        };
         let fetch = Arc::new(accounts.fetch(Arc::clone(&self.timer)));
         let opened = AuthnReloader::open(sources, self.jwks_context(fetch)).map_err(|source| {
             AuthnLayerError::ServiceAccounts { issuer: accounts.issuer().to_owned(), source }

@@ -26,6 +26,6 @@ pub use builder::{AuthnLayerBuilder, AuthnLayerError};
 pub use layer::{AuthnLayer, AuthnService};
 pub use service_accounts::{ServiceAccounts, ServiceAccountsError};
 
-pub use navicert_authn::{AuthenticatedUser, KubeVersion};
 pub use navicert_authn::config::BaseProfile;
 pub use navicert_authn::jwks::IssuerHealth;
+pub use navicert_authn::{AuthenticatedUser, KubeVersion};

@@ -15,8 +15,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::builder::{PossibleValuesParser, Styles, TypedValueParser};
 use clap::builder::styling::{AnsiColor, Effects};
+use clap::builder::{PossibleValuesParser, Styles, TypedValueParser};
 use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use navicert_authn::KubeVersion;

@@ -228,11 +228,7 @@ fn by_mapping(solution: &Assignment, authenticator: &CompiledAuthenticator) -> A
     claims
 }
 
-fn extra_solutions(
-    place: &Place,
-    value: &Value,
-    authenticator: &CompiledAuthenticator,
-) -> Vec<Assignment> {
+fn extra_solutions(place: &Place, value: &Value, authenticator: &CompiledAuthenticator) -> Vec<Assignment> {
     let key = place.fields.get(1);
     let extra = authenticator.extra.iter().find(|extra| Some(&extra.key) == key);
     extra.map(|extra| Solver { tree: extra.value.program.tree() }.value(value)).unwrap_or_default()
@@ -248,9 +244,8 @@ fn without_prefix(value: &Value, prefix: &str) -> Value {
 
 /// The claims that expressions read.
 fn read_claims(authenticator: &CompiledAuthenticator) -> Vec<Place> {
-    let places = |expression: &CompiledExpression| {
-        Solver { tree: expression.program.tree() }.places("claims")
-    };
+    let places =
+        |expression: &CompiledExpression| Solver { tree: expression.program.tree() }.places("claims");
     expressions(authenticator).flat_map(places).collect()
 }
 

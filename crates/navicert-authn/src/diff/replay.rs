@@ -15,11 +15,7 @@ use crate::suite::{Suite, SuiteSigner};
 ///
 /// # Errors
 /// A configuration is invalid, or the suite cannot be run.
-pub fn replay_suite(
-    from: &DiffSide<'_>,
-    to: &DiffSide<'_>,
-    suite: &Suite,
-) -> Result<Vec<Replay>, DiffError> {
+pub fn replay_suite(from: &DiffSide<'_>, to: &DiffSide<'_>, suite: &Suite) -> Result<Vec<Replay>, DiffError> {
     let signer = SuiteSigner::new().ok_or(DiffError::Key)?;
     let tokens = suite.tokens(&signer).map_err(|error| DiffError::Replay(error.to_string()))?;
     let of_claims = Both::new(from, to, &signer.key_document(), true)?;
@@ -63,17 +59,15 @@ impl Both {
                 settings.issuers.iter_mut().for_each(|issuer| issuer.allowed_algorithms = None);
             }
             let side = DiffSide { navicert_config: &settings, ..*side };
-            Judge::with_given_keys(&side, jwks).map_err(|error| {
-                DiffError::Replay(format!("invalid configuration `{}`: {error}", side.file))
-            })
+            Judge::with_given_keys(&side, jwks)
+                .map_err(|error| DiffError::Replay(format!("invalid configuration `{}`: {error}", side.file)))
         };
         Ok(Both(judge(from)?, judge(to)?))
     }
 
     fn replay(&self, name: &str, token: &str, now: Timestamp) -> Replay {
         let (from, to) = (self.0.decide(token, now), self.1.decide(token, now));
-        let decision =
-            |judgement: Judgement| SideDecision { outcome: judgement.outcome, log: judgement.log };
+        let decision = |judgement: Judgement| SideDecision { outcome: judgement.outcome, log: judgement.log };
         let summary = summary(&from, &to);
         Replay { name: name.to_owned(), summary, from: decision(from), to: decision(to) }
     }

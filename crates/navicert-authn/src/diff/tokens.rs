@@ -83,11 +83,17 @@ pub(super) struct KeyVariant(usize);
 const OTHER_KEYS: [(&str, &str); 9] = [
     ("", ""),
     ("a key of an unknown type", r#"{"kty": "AKP"}"#),
-    ("a key for an unknown algorithm", r#"{"kty": "EC", "crv": "secp256k1", "x": "AA", "y": "AA", "alg": "ES256K"}"#),
+    (
+        "a key for an unknown algorithm",
+        r#"{"kty": "EC", "crv": "secp256k1", "x": "AA", "y": "AA", "alg": "ES256K"}"#,
+    ),
     ("a key on an unknown curve", r#"{"kty": "EC", "crv": "secp256k1", "x": "AA", "y": "AA"}"#),
     ("an X25519 key", r#"{"kty": "OKP", "crv": "X25519", "x": "AA"}"#),
     ("an Ed25519 key of the wrong length", r#"{"kty": "OKP", "crv": "Ed25519", "x": "AA"}"#),
-    ("a key with a certificate URL", r#"{"kty": "oct", "k": "AA", "x5u": "https://example.com/certificate"}"#),
+    (
+        "a key with a certificate URL",
+        r#"{"kty": "oct", "k": "AA", "x5u": "https://example.com/certificate"}"#,
+    ),
     ("a key without type", r#"{"kid": "empty"}"#),
     ("a key with a malformed value", r#"{"kty": "RSA", "n": "=", "e": "AQAB"}"#),
 ];
@@ -187,9 +193,7 @@ mod tests {
             assert_eq!(accepted, expected, "{header:?}");
         }
         let accepted: Vec<_> = KeyVariant::all()
-            .map(|keys| {
-                (outcome(HeaderVariant::Plain, keys, old), outcome(HeaderVariant::Plain, keys, new))
-            })
+            .map(|keys| (outcome(HeaderVariant::Plain, keys, old), outcome(HeaderVariant::Plain, keys, new)))
             .collect();
         let (both, none, since, until) = ((true, true), (false, false), (false, true), (true, false));
         assert_eq!(accepted, [both, since, since, none, since, until, since, none, none]);

@@ -2,10 +2,11 @@
 //! the Kubernetes version; so the message can differ from the first failing step here.
 
 use navicert_go::base64::raw_url_error;
-use navicert_go::json::{Kind, Raw, number_length, syntax_error};
+use navicert_go::json::{Kind, Raw, syntax_error};
 use navicert_go::quote::{quoted, quoted_list};
 use navicert_go::time::format_utc;
 
+use super::claim_type_errors::type_error;
 use super::key_errors::EmbeddedKeyError;
 use super::masked::Masked;
 use super::{UpstreamDecision, key_errors};
@@ -16,7 +17,6 @@ use crate::jwks::key::KeyRules;
 use crate::jwt::claims::UnverifiedClaims;
 use crate::jwt::compact::{RawToken, TokenPart};
 use crate::jwt::header::Header;
-use crate::jwt::registered_claim::go_name_matches;
 use crate::jwt::{JwsAlgorithm, signature};
 use crate::model::AuthnRequest;
 use crate::model::outcome::{AuthnOutcome, Purpose, Refusal};
@@ -58,8 +58,7 @@ fn log_line(
     let profile = authenticators.profile();
     let parsed = ParsedToken { token: &token, payload: &payload, authenticator, profile };
     let unverified = || parsed.unverified(&key_set);
-    let checked =
-        || checked(&claims, refusal, &authenticator.configuration.issuer, request).map(Some);
+    let checked = || checked(&claims, refusal, authenticator, request, profile).map(Some);
     let line = parsed.malformed().map(Some).or_else(|| match profile.facts().check_order {
         CheckOrder::ClaimsFirst => checked().or_else(unverified),
         CheckOrder::SignatureFirst => unverified().or_else(checked),
@@ -191,10 +190,12 @@ fn algorithm_name(header: &[u8]) -> String {
 fn checked(
     claims: &UnverifiedClaims<'_>,
     refusal: &Refusal,
-    issuer: &CompiledIssuer,
+    authenticator: &IssuerAuthenticator,
     request: &AuthnRequest<'_>,
+    profile: &AuthnProfile,
 ) -> Option<Masked> {
-    if let Some(message) = type_error(claims) {
+    let issuer = &authenticator.configuration.issuer;
+    if let Some(message) = type_error(claims, profile.facts().json_errors) {
         return Some(message.after("oidc: failed to unmarshal claims: "));
     }
     let registered = claims.registered_as_go_reads_them()?;
@@ -228,119 +229,6 @@ fn checked(
         }
         _ => None,
     }
-}
-
-/// The error for the first registered claim of a wrong type. Claims with a custom decoder fail at once; of the others the
-/// first one is reported at the end.
-fn type_error(claims: &UnverifiedClaims<'_>) -> Option<Masked> {
-    let mut first = None;
-    for (name, value) in claims.members() {
-        let field = |found: Kind, field: &str, wanted: &str| {
-            Masked::text_only(format!(
-                "json: cannot unmarshal {} into Go struct field {field} of type {wanted}",
-                found.name()
-            ))
-        };
-        let is = |known: &str| go_name_matches(name, known);
-        if is("aud") {
-            if let Some((found, wanted)) = audience_misfit(*value) {
-                return Some(field(found, "idToken.aud", wanted));
-            }
-        } else if let Some(known) = ["exp", "iat", "nbf"].into_iter().find(|known| is(known)) {
-            if let Some(message) = time_error(*value, known) {
-                return Some(message);
-            }
-        } else if value.is_null() {
-            // Null leaves a field unchanged.
-        } else if let Some(known) = ["iss", "sub", "nonce", "at_hash"].into_iter().find(|known| is(known)) {
-            if value.kind() != Kind::String {
-                first.get_or_insert_with(|| field(value.kind(), &format!("idToken.{known}"), "string"));
-            }
-        } else if is("_claim_names") {
-            let wrong = match value.kind() {
-                Kind::Object => value
-                    .members()
-                    .find(|(_, source)| !matches!(source.kind(), Kind::String | Kind::Null))
-                    .map(|(_, source)| (source.kind(), "string")),
-                other => Some((other, "map[string]string")),
-            };
-            if let Some((found, wanted)) = wrong {
-                first.get_or_insert_with(|| field(found, "idToken._claim_names", wanted));
-            }
-        } else if is("_claim_sources")
-            && let Some((found, field_path, wanted)) = source_misfit(*value)
-        {
-            first.get_or_insert_with(|| field(found, &field_path, wanted));
-        }
-    }
-    first
-}
-
-fn audience_misfit(value: Raw<'_>) -> Option<(Kind, &'static str)> {
-    match value.kind() {
-        Kind::Null | Kind::String => None,
-        Kind::Array => value
-            .elements()
-            .find(|element| !matches!(element.kind(), Kind::String | Kind::Null))
-            .map(|element| (element.kind(), "string")),
-        other => Some((other, "[]string")),
-    }
-}
-
-fn source_misfit(value: Raw<'_>) -> Option<(Kind, String, &'static str)> {
-    let field_path = "idToken._claim_sources";
-    if value.kind() != Kind::Object {
-        return Some((value.kind(), field_path.to_owned(), "map[string]oidc.claimSource"));
-    }
-    for (_, source) in value.members() {
-        match source.kind() {
-            Kind::Null => {}
-            Kind::Object => {
-                for (name, text) in source.members() {
-                    let known =
-                        ["endpoint", "access_token"].into_iter().find(|known| go_name_matches(&name, known));
-                    if let Some(known) = known
-                        && !matches!(text.kind(), Kind::Null | Kind::String)
-                    {
-                        let field_path = format!("claimSource._claim_sources.{known}");
-                        return Some((text.kind(), field_path, "string"));
-                    }
-                }
-            }
-            other => return Some((other, field_path.to_owned(), "oidc.claimSource")),
-        }
-    }
-    None
-}
-
-fn time_error(value: Raw<'_>, name: &str) -> Option<Masked> {
-    let number = match value.kind() {
-        Kind::Null if name == "nbf" => return None,
-        Kind::Null => {
-            return Some(Masked::text_only("strconv.ParseFloat: parsing \"\": invalid syntax"));
-        }
-        Kind::Number => value.number()?.to_owned(),
-        Kind::String => {
-            let text = value.string()?;
-            if number_length(text.as_bytes()) != text.len() || text.is_empty() {
-                let literal = quoted(&value.text());
-                let message = Masked::text_only("json: invalid number literal, trying to unmarshal ");
-                return Some(message.value(literal).then(" into Number"));
-            }
-            text.into_owned()
-        }
-        other => {
-            return Some(Masked::text_only(format!(
-                "json: cannot unmarshal {} into Go struct field idToken.{name} of type json.Number",
-                other.name()
-            )));
-        }
-    };
-    let fits = number.parse::<i64>().is_ok() || number.parse::<f64>().is_ok_and(f64::is_finite);
-    (!fits).then(|| {
-        let message = Masked::text_only("strconv.ParseFloat: parsing ");
-        message.value(quoted(&number)).then(": value out of range")
-    })
 }
 
 /// Distributed claims, mappings and rules.

@@ -38,13 +38,8 @@ pub struct UnknownKubeVersion(String);
 
 impl KubeVersion {
     /// Every supported version, oldest first.
-    pub const ALL: [KubeVersion; 5] = [
-        KubeVersion::V1_34,
-        KubeVersion::V1_35,
-        KubeVersion::V1_36,
-        KubeVersion::V1_37,
-        KubeVersion::V1_38,
-    ];
+    pub const ALL: [KubeVersion; 5] =
+        [KubeVersion::V1_34, KubeVersion::V1_35, KubeVersion::V1_36, KubeVersion::V1_37, KubeVersion::V1_38];
 
     /// The version as text: `1.37`.
     pub const fn name(self) -> &'static str {
@@ -237,7 +232,7 @@ const V1_36: VersionFacts = VersionFacts {
 };
 
 const V1_37: VersionFacts = VersionFacts {
-    release: "v1.37.2",
+    release: "v1.37.1",
     libraries: "go-oidc 2.5.0, go-jose 2.6.3, cel-go 0.29.2",
     feature_gate_errors: false,
     ..V1_36
@@ -276,10 +271,7 @@ mod tests {
         }
         let error = "1.33".parse::<KubeVersion>().unwrap_err().to_string();
         let names: Vec<String> = KubeVersion::ALL.iter().map(ToString::to_string).collect();
-        assert_eq!(
-            error,
-            format!("unknown Kubernetes version `1.33`, expected one of {}", names.join(", "))
-        );
+        assert_eq!(error, format!("unknown Kubernetes version `1.33`, expected one of {}", names.join(", ")));
     }
 
     // V1

@@ -193,7 +193,7 @@ impl<'t> Checker<'_, 't> {
     fn select(&mut self, id: NodeId, operand: NodeId, field: Text, test: bool) -> TypeId {
         if !test
             && let Some(root) = self.chain_root(operand)
-            && self.local(root).is_none()
+            && (self.local(root).is_none() || !self.scope.facts.variables_hide_names)
             && let Some(name) = self.tree.qualified_name(id)
             && let Some(found) = self.global(id, &name)
         {

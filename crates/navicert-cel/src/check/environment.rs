@@ -250,7 +250,9 @@ impl EnvironmentBuilder {
     }
 
     fn declare_one(&mut self, id: &str, signature: &str, body: Option<super::declaration::Body>) {
-        if self.functions.declare(&mut self.types, self.facts, (id, signature, body)).is_none() && self.problem.is_none() {
+        if self.functions.declare(&mut self.types, self.facts, (id, signature, body)).is_none()
+            && self.problem.is_none()
+        {
             self.problem = Some(EnvironmentError::Signature(signature.to_owned()));
         }
     }

@@ -6,8 +6,8 @@ use super::environment::Scope;
 use super::types::{Type, TypeId};
 use crate::diagnostic::Diagnostic;
 use crate::functions;
-use crate::library::strings_format::Verb;
 use crate::kubernetes::versions::LanguageFacts;
+use crate::library::strings_format::Verb;
 use crate::syntax::ast::{Node, NodeId, Run, Tree};
 use crate::value::ValueRef;
 

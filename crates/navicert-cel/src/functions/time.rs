@@ -9,10 +9,12 @@ use crate::value::ValueRef;
 fn field<'a>(call: &Call<'a>, args: &[ValueRef<'a>], pick: fn(Fields) -> i64) -> FunctionResult<'a> {
     match args {
         [ValueRef::Timestamp(at)] => Ok(ValueRef::Int(pick(at.fields(&Zone::Utc)))),
-        [ValueRef::Timestamp(at), ValueRef::Str(zone)] => match Zone::parse(zone, call.facts.zone_minutes_are_bounded) {
-            Ok(zone) => Ok(ValueRef::Int(pick(at.fields(&zone)))),
-            Err(error) => Err(call.invalid(InvalidArgument::TimeZone, error)),
-        },
+        [ValueRef::Timestamp(at), ValueRef::Str(zone)] => {
+            match Zone::parse(zone, call.facts.zone_minutes_are_bounded) {
+                Ok(zone) => Ok(ValueRef::Int(pick(at.fields(&zone)))),
+                Err(error) => Err(call.invalid(InvalidArgument::TimeZone, error)),
+            }
+        }
         _ => Err(NO_SUCH_OVERLOAD),
     }
 }

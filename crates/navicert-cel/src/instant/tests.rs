@@ -232,8 +232,8 @@ fn rejects_invalid_zones_with_a_reason() {
     }
     assert!(minutes("-05:59", true));
     // A very large offset must not panic.
-    let _ =
-        at("2020-06-01T00:00:00Z").fields(&Zone::parse("9223372036854775807:9223372036854775807", false).unwrap());
+    let _ = at("2020-06-01T00:00:00Z")
+        .fields(&Zone::parse("9223372036854775807:9223372036854775807", false).unwrap());
 }
 
 proptest! {

@@ -27,8 +27,7 @@ pub fn evaluate(input: &Json, minor: u16) -> Result<BatchEvalReport, String> {
     let expr = input.get("expr").and_then(Json::as_str).ok_or("`expr` is missing or no string")?;
     let rule = input.get("rule").and_then(Json::as_bool).unwrap_or(false);
     let user = input.get("user").map(User::from_json);
-    let environment =
-        if user.is_some() { user_environment_of(minor) } else { claims_environment_of(minor) };
+    let environment = if user.is_some() { user_environment_of(minor) } else { claims_environment_of(minor) };
     let compiled = if rule { environment.compile_rule(expr) } else { environment.compile(expr) };
     let program = match compiled {
         Ok(program) => program,

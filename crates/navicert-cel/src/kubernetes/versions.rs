@@ -54,6 +54,8 @@ pub(crate) struct LanguageFacts {
     pub(crate) zone_minutes_are_bounded: bool,
     /// The position of an empty substring is at most the length of the text.
     pub(crate) empty_index_is_clamped: bool,
+    /// The variable of a comprehension hides qualified names that start with its name.
+    pub(crate) variables_hide_names: bool,
 }
 
 /// Kubernetes 1.36 and earlier.
@@ -66,6 +68,7 @@ static CEL_GO_0_26: LanguageFacts = LanguageFacts {
     or_needs_optional: false,
     zone_minutes_are_bounded: false,
     empty_index_is_clamped: false,
+    variables_hide_names: false,
 };
 
 /// Kubernetes 1.37 and later.
@@ -78,6 +81,7 @@ static CEL_GO_0_29: LanguageFacts = LanguageFacts {
     or_needs_optional: true,
     zone_minutes_are_bounded: true,
     empty_index_is_clamped: true,
+    variables_hide_names: true,
 };
 
 /// Minor versions with another language than the one before, newest first.
@@ -88,9 +92,7 @@ static LANGUAGES: [(u16, &LanguageFacts); 2] = [(37, &CEL_GO_0_29), (0, &CEL_GO_
 pub fn language_rows(minor: u16) -> Vec<(&'static str, &'static str)> {
     let facts = LanguageFacts::for_minor(minor);
     let has = |functions: &[Declaration]| {
-        let named = |addition: &Addition| {
-            matches!(addition, Addition::Functions(known) if known.as_ptr() == functions.as_ptr())
-        };
+        let named = |addition: &Addition| matches!(addition, Addition::Functions(known) if known.as_ptr() == functions.as_ptr());
         ADDITIONS.iter().any(|(since, addition)| *since <= minor && named(addition))
     };
     let yes = |is: bool| if is { "yes" } else { "no" };
@@ -101,7 +103,11 @@ pub fn language_rows(minor: u16) -> Vec<(&'static str, &'static str)> {
         ("`duration(int)`", yes(facts.duration_of_int)),
         (
             "cost of `startsWith` and `endsWith`",
-            if facts.affix_costs_by_affix { "by the length of the affix" } else { "by the length of the text" },
+            if facts.affix_costs_by_affix {
+                "by the length of the affix"
+            } else {
+                "by the length of the text"
+            },
         ),
         (
             "cost of `matches(text, pattern)`",
@@ -115,13 +121,14 @@ pub fn language_rows(minor: u16) -> Vec<(&'static str, &'static str)> {
             "`or` and `orValue` of a value that is no optional",
             if facts.or_needs_optional { "an error" } else { "the value" },
         ),
-        (
-            "minutes of a time zone offset",
-            if facts.zone_minutes_are_bounded { "0 to 59" } else { "any" },
-        ),
+        ("minutes of a time zone offset", if facts.zone_minutes_are_bounded { "0 to 59" } else { "any" }),
         (
             "`indexOf` of an empty text beyond the end",
             if facts.empty_index_is_clamped { "the length of the text" } else { "the offset" },
+        ),
+        (
+            "variable of a comprehension named like the start of a type name",
+            if facts.variables_hide_names { "hides the type" } else { "does not hide the type" },
         ),
     ]
 }

@@ -134,7 +134,10 @@ mod tests {
         assert_eq!(range(3, true), Ok(0..3));
         assert_eq!((range(-1, false), range(2_000_000, false)), (Ok(0..0), Ok(0..2_000_000)));
         assert_eq!(range(1_000_000, true), Ok(0..1_000_000));
-        assert_eq!(range(-1, true).unwrap_err().to_string(), "lists.range: size must be non-negative, got -1");
+        assert_eq!(
+            range(-1, true).unwrap_err().to_string(),
+            "lists.range: size must be non-negative, got -1"
+        );
         let error = range(10_000_000, true).unwrap_err();
         assert_eq!(error.to_string(), "lists.range: size 10000000 exceeds maximum allowed (1000000)");
         assert_eq!(flatten_level(-1), Err(ListError::NegativeLevel));

@@ -91,8 +91,12 @@ impl ConfigFiles {
         clock: Arc<dyn Clock>,
     ) -> Result<AuthnReloader, AuthnLoadError> {
         let context = JwksContext { fetch, clock, random: Arc::new(random_fraction), recorder: metrics };
-        let sources =
-            ConfigSources { config, navicert_config: self.navicert_config_path, profile: self.profile, kube_version: self.kube_version };
+        let sources = ConfigSources {
+            config,
+            navicert_config: self.navicert_config_path,
+            profile: self.profile,
+            kube_version: self.kube_version,
+        };
         AuthnReloader::open(sources, context)
     }
 }

@@ -8,7 +8,7 @@ mod versions;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-pub use versions::{Override, VersionCounts, counts, overrides, vectors_of};
+pub use versions::{Override, VersionCounts, counts, overrides, reason_not_followed, vectors_of};
 
 use serde_json::Value;
 

@@ -101,9 +101,8 @@ fn table(columns: &[Vec<(&'static str, String)>; KubeVersion::ALL.len()]) -> Str
     for (row, what) in subjects.enumerate() {
         let cells = columns.iter().map(|column| column.get(row).map_or("", |(_, does)| does.as_str()));
         let mut before = None;
-        let cells: Vec<&str> = cells
-            .map(|cell| if before.replace(cell) == Some(cell) { "same" } else { cell })
-            .collect();
+        let cells: Vec<&str> =
+            cells.map(|cell| if before.replace(cell) == Some(cell) { "same" } else { cell }).collect();
         writeln!(text, "| {what} | {} |", cells.join(" | ").replace('\n', " ")).unwrap();
     }
     text

@@ -81,7 +81,8 @@ fn patterns_match_their_samples() {
 
 #[test]
 fn literals_and_places_are_found() {
-    let program = claims_environment().compile("claims.a.b in ['x', 'y'] && claims.?c.orValue(5) == 5").unwrap();
+    let program =
+        claims_environment().compile("claims.a.b in ['x', 'y'] && claims.?c.orValue(5) == 5").unwrap();
     let solver = Solver { tree: program.tree() };
     assert_eq!(solver.literals(), [json!("x"), json!("y"), json!(["x", "y"]), json!("c"), json!(5)]);
     let fields: Vec<Vec<String>> = solver.places("claims").into_iter().map(|place| place.fields).collect();

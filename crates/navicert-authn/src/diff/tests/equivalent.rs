@@ -92,7 +92,8 @@ fn equivalent_files_raise_no_alarm() {
         "username": {"claim": "email", "prefix": "oidc:"},
         "groups": {"claim": "groups", "prefix": "g:"},
     });
-    let rule = |variable: &str| json!(format!("user.groups.all({variable}, !{variable}.startsWith('system:'))"));
+    let rule =
+        |variable: &str| json!(format!("user.groups.all({variable}, !{variable}.startsWith('system:'))"));
     let mut plain = changed("/jwt/0/claimMappings", claims);
     *plain.pointer_mut("/jwt/0/userValidationRules/0/expression").unwrap() = rule("g");
     let mut renamed = plain.clone();

@@ -12,8 +12,12 @@ impl VersionFacts {
             CheckOrder::SignatureFirst => "algorithm, signature, claims",
         };
         let algorithm = match self.algorithm_error {
-            AlgorithmError::ByVerifier => "`oidc: id token signed with unsupported algorithm, expected […] got \"HS256\"`",
-            AlgorithmError::ByParser => "`oidc: malformed jwt: unexpected signature algorithm \"HS256\"; expected […]`",
+            AlgorithmError::ByVerifier => {
+                "`oidc: id token signed with unsupported algorithm, expected […] got \"HS256\"`"
+            }
+            AlgorithmError::ByParser => {
+                "`oidc: malformed jwt: unexpected signature algorithm \"HS256\"; expected […]`"
+            }
         };
         let keys = match self.unreadable_keys {
             UnreadableKeys::RejectSet => "the whole key set is rejected",
@@ -28,7 +32,9 @@ impl VersionFacts {
             CurveRule::OfAlgorithm => "only the curve that the algorithm names",
         };
         let refetch = match self.refetch {
-            Refetch::WhenStale => "no key verifies the token, and the caching headers of the last answer have expired",
+            Refetch::WhenStale => {
+                "no key verifies the token, and the caching headers of the last answer have expired"
+            }
             Refetch::OnEveryFailure => "no key verifies the token",
         };
         let json = match self.json_errors {

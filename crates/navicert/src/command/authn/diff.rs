@@ -70,9 +70,7 @@ fn tokens(folder: &Path) -> Result<Vec<(String, String)>, Failure> {
         }
     }
     paths.sort();
-    let read = |path: &std::path::PathBuf| {
-        Ok((name(path), eval::token(Some(path))?.expose().clone()))
-    };
+    let read = |path: &std::path::PathBuf| Ok((name(path), eval::token(Some(path))?.expose().clone()));
     paths.iter().map(read).collect()
 }
 

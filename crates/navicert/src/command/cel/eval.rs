@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use navicert_cel::kubernetes::report::{EvalReport, TracedExpression, shown};
 use navicert_cel::kubernetes::User;
+use navicert_cel::kubernetes::report::{EvalReport, TracedExpression, shown};
 use navicert_cel::{
     Arena, Bindings, Claims, Environment, EvalLimits, Evaluation, EvaluationError, Program, Reading, Traced,
     ValueRef,

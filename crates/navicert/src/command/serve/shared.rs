@@ -40,12 +40,14 @@ impl Configuration {
             args::Profile::Hardened => BaseProfile::Hardened,
         });
         let files =
-            ConfigFiles::read(args.navicert_config.clone(), profile, args.kube_version).map_err(|error| match error {
-                ConfigFilesError::Read { path, source } => Failure::bad_input(format!(
-                    "failed to read `{}` (--navicert-config): {source}",
-                    path.display()
-                )),
-                error @ ConfigFilesError::Invalid { .. } => bad_input(&error),
+            ConfigFiles::read(args.navicert_config.clone(), profile, args.kube_version).map_err(|error| {
+                match error {
+                    ConfigFilesError::Read { path, source } => Failure::bad_input(format!(
+                        "failed to read `{}` (--navicert-config): {source}",
+                        path.display()
+                    )),
+                    error @ ConfigFilesError::Invalid { .. } => bad_input(&error),
+                }
             })?;
         Ok(Configuration { files, origin: origin(args, output)? })
     }
