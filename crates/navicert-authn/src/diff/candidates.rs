@@ -82,10 +82,11 @@ impl IssuerSearch {
         let mut found: Vec<Candidate> =
             KeyVariant::all().map(|keys| Candidate { keys, ..accepted.clone() }).collect();
         for header in HeaderVariant::ALL {
-            let changed = Candidate { header, ..accepted.clone() };
-            found.extend(self.faults.iter().map(|fault| changed.changed(fault)));
-            found.push(changed);
+            found.push(Candidate { header, ..accepted.clone() });
         }
+        // A token with two faults shows which one is found first.
+        let forged = Candidate { header: HeaderVariant::Forged, ..accepted.clone() };
+        found.extend(self.faults.iter().map(|fault| forged.changed(fault)));
         found.extend(self.changes.iter().map(|change| accepted.changed(change)));
         distinct(found)
     }

@@ -197,12 +197,15 @@ fn decisions(f: &mut fmt::Formatter<'_>, names: &[String; 2], sides: [&SideDecis
         writeln!(f, "  {name}: {}", terminal(lines.next().unwrap_or_default()))?;
         lines.try_for_each(|line| writeln!(f, "  {}", terminal(line)))?;
         if let Some(log) = &side.log {
-            let log: String = log.chars().take(MAX_LOG_CHARS).collect();
-            writeln!(f, "    logged: {}", terminal(&log))?;
+            // The line about a key set repeats the whole set, which is made for the search.
+            let (line, rest) =
+                log.split_once(" {\"keys\"").map_or((log.as_str(), ""), |(line, _)| (line, " …"));
+            let line: String = line.chars().take(MAX_LOG_CHARS).collect();
+            writeln!(f, "    logged: {}{rest}", terminal(&line))?;
         }
     }
     Ok(())
 }
 
-/// Log lines are shortened to this length: one about a key set repeats the whole set.
+/// Log lines are shortened to this length.
 const MAX_LOG_CHARS: usize = 300;

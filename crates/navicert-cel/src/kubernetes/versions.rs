@@ -91,9 +91,13 @@ static LANGUAGES: [(u16, &LanguageFacts); 2] = [(37, &CEL_GO_0_29), (0, &CEL_GO_
 /// for every version.
 pub fn language_rows(minor: u16) -> Vec<(&'static str, &'static str)> {
     let facts = LanguageFacts::for_minor(minor);
+    let name = |functions: &[Declaration]| functions.first().map(|(id, ..)| *id);
     let has = |functions: &[Declaration]| {
-        let named = |addition: &Addition| matches!(addition, Addition::Functions(known) if known.as_ptr() == functions.as_ptr());
-        ADDITIONS.iter().any(|(since, addition)| *since <= minor && named(addition))
+        let is_it = |addition: &Addition| match addition {
+            Addition::Functions(known) => name(known) == name(functions),
+            Addition::Library(_) => false,
+        };
+        ADDITIONS.iter().any(|(since, addition)| *since <= minor && is_it(addition))
     };
     let yes = |is: bool| if is { "yes" } else { "no" };
     vec![

@@ -17,7 +17,7 @@ Kubernetes changes how it decides on tokens between minor versions, mostly with 
 notes. navicert decides like one version at a time: profile `kube` like its kube-apiserver, profile `hardened` like it and by
 stricter rules. Select the version of your cluster; the default is the newest stable one.
 
-```sh
+```sh tested=crates/navicert/tests/transcripts/authn-versions.md
 navicert authn eval --kube-version 1.36 --config auth.yaml --jwks jwks.json --token-file token.jwt
 navicert serve webhook --kube-version 1.38 …
 navicert authn diff --from 1.37 --to 1.38 auth.yaml
@@ -56,7 +56,7 @@ const OTHER_SIDES: &str = "\
 
 | | 1.34 | 1.35 | 1.36 | 1.37 | 1.38 |
 | --- | --- | --- | --- | --- | --- |
-| decisions on configurations, matching, keyrings and responses | as 1.37 | as 1.37 | as 1.37 | | as 1.37 |
+| decisions on configurations, matching, keyrings and responses | no change known | no change known | no change known | recorded | no change known |
 | service account tokens (`tokenAttributes`) | beta, on | beta, on | beta, on | beta, on | beta, on |
 | images already on the node are verified (`KubeletEnsureSecretPulledImages`) | alpha, off | beta, on | beta, on | beta, on | beta, on |
 
@@ -64,7 +64,7 @@ const OTHER_SIDES: &str = "\
 
 | | 1.34 | 1.35 | 1.36 | 1.37 | 1.38 |
 | --- | --- | --- | --- | --- | --- |
-| running a plugin, its input, its output, its cache | as 1.37 | as 1.37 | as 1.37 | | as 1.37 |
+| running a plugin, its input, its output, its cache | no change | no change | no change | recorded | no change |
 | name of an allowlist entry in kuberc | `name` | `name` | `command` | `command` | `command` |
 
 ## Not followed
