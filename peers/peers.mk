@@ -14,6 +14,8 @@ PEERS_KUBERNETES := $(shell sed -n 's|^\tk8s.io/kubernetes \(v[0-9.]*\).*|\1|p' 
 PEERS_DEFAULT := $(shell echo $(PEERS_KUBERNETES) | sed 's/^v\([0-9]*\.[0-9]*\)\..*/\1/')
 KUBE ?= $(PEERS_DEFAULT)
 PEERS_REFERENCE = $(PEERS_BIN)/reference-$(KUBE)
+# An expression that makes upstream allocate without limit ends the program and not the machine.
+PEERS_LIMIT = ulimit -v 12000000
 
 # Programs that look inside upstream packages are built with the overlay, what we run of upstream without it.
 PEERS_INSIDE = $(PEERS_DIR)/go.sh $(PEERS_OUT) $(KUBE)
@@ -38,7 +40,7 @@ cel-suite: peers-reference
 	@$(PEERS_REFERENCE) suite $(PEERS_OUT)/cel-conformance
 
 vectors: peers-reference ## records the decisions in conformance/vectors anew and says which have changed
-	@$(PEERS_REFERENCE) record $(PEERS_VECTORS)
+	@$(PEERS_LIMIT) && $(PEERS_REFERENCE) record $(PEERS_VECTORS)
 
 # For example `make kube-version KUBE=1.39 RELEASE=v0.39.0`.
 RELEASE ?=
@@ -48,7 +50,7 @@ kube-version: peers-go ## takes on a version of Kubernetes (KUBE=1.39 RELEASE=v0
 	@$(PEERS_DIR)/add-version $(KUBE) "$(RELEASE)" $(KUBERNETES)
 
 peers-verify: peers-reference ## replays the vectors through the reference and lists every line that differs
-	cd $(PEERS_DIR) && $(PEERS_REFERENCE) verify $(PEERS_VECTORS)
+	@$(PEERS_LIMIT) && cd $(PEERS_DIR) && $(PEERS_REFERENCE) verify $(PEERS_VECTORS)
 
 peers-test: peers-prepare
 	$(PEERS_INSIDE) vet ./...
@@ -56,7 +58,7 @@ peers-test: peers-prepare
 	cd $(PEERS_DIR)/celsuite && GOWORK=off $(PEERS_GO) vet . && GOWORK=off $(PEERS_GO) test $(PEERS_GOFLAGS) .
 
 peers-upstream: peers-prepare ## reproduces the defects that docs/upstream describes, in one version of Kubernetes
-	$(PEERS_INSIDE) test $(PEERS_GOFLAGS) -count=1 -v -run TestUpstream ./decide
+	$(PEERS_INSIDE) test $(PEERS_BUILD) -count=1 -v -run TestUpstream ./decide
 
 peers-prepare: peers-go
 	@mkdir -p $(PEERS_BIN)
@@ -110,7 +112,7 @@ NAVICERT ?= $(firstword $(wildcard $(PEERS_ROOT)/target/release/navicert $(PEERS
 
 differential: peers-prepare ## generated questions to Kubernetes and to navicert: KIND=cel N=100000 SEED=7
 	@$(PEERS_INSIDE) build $(PEERS_BUILD) -o $(PEERS_BIN)/differential-$(KUBE) ./differential
-	@cd $(PEERS_DIR) && $(PEERS_BIN)/differential-$(KUBE) $(if $(filter $(PEERS_DEFAULT),$(KUBE)),,-kube-version $(KUBE)) -kind "$(KIND)" -n $(N) -seed $(SEED) -navicert "$(NAVICERT)" -out $(PEERS_OUT)/differential
+	@$(PEERS_LIMIT) && cd $(PEERS_DIR) && $(PEERS_BIN)/differential-$(KUBE) $(if $(filter $(PEERS_DEFAULT),$(KUBE)),,-kube-version $(KUBE)) -kind "$(KIND)" -n $(N) -seed $(SEED) -navicert "$(NAVICERT)" -out $(PEERS_OUT)/differential
 
 # --- the race ----------------------------------------------------------------------------------------------------------
 

@@ -147,6 +147,9 @@ func (a *Authenticator) Judge(token string, now int64) TokenDecision {
 
 // build makes one authenticator per issuer and joins them as the API server does: the first error ends the search.
 func build(text string, world func(context.Context, *oidc.Options)) (*Authenticator, error) {
+	if err := unbounded(text); err != nil {
+		return nil, err
+	}
 	config, err := DecodeAuthentication(text)
 	if err != nil {
 		return nil, fmt.Errorf("the configuration does not decode: %w", err)

@@ -34,6 +34,9 @@ type CELDecision struct {
 }
 
 func celExpression(input CELInput) (CELDecision, error) {
+	if err := unbounded(input.Expression); err != nil {
+		return CELDecision{}, err
+	}
 	name, variable, err := input.variable()
 	if err != nil {
 		return CELDecision{}, err

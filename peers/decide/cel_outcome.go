@@ -37,6 +37,9 @@ var baseEnvironment = sync.OnceValues(func() (*cel.Env, error) {
 // PlainExpression evaluates an expression over claims that are bound as a plain map, declared `map(string, any)`.
 func PlainExpression(expression string, claims map[string]any) (out Outcome, fault error) {
 	defer recovered(&fault)
+	if err := unbounded(expression); err != nil {
+		return Outcome{}, err
+	}
 	env, err := plainEnvironment()
 	if err != nil {
 		return Outcome{}, err

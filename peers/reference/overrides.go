@@ -110,6 +110,7 @@ func (line vector) difference(kind decide.Kind, world world) (*override, error) 
 		return nil, err
 	}
 	var last *override
+	var same streak
 	for range repetitions(kind.Name) {
 		got := decided(kind, input)
 		given, err := compare.Decode(got)
@@ -123,6 +124,9 @@ func (line vector) difference(kind decide.Kind, world world) (*override, error) 
 		if last == nil || last.Change == changedDecision {
 			last = &override{line.ID, change, got}
 		}
+		if same.settles(got) {
+			break
+		}
 	}
 	return last, nil
 }
@@ -130,7 +134,8 @@ func (line vector) difference(kind decide.Kind, world world) (*override, error) 
 // repetitions is how often a question is asked until it gets the recorded answer: costs, texts and values may depend on the order of a
 // map.
 func repetitions(kind string) int {
-	if kind == "cel" {
+	switch kind {
+	case "cel", "authn-token":
 		return attempts
 	}
 	return 2
