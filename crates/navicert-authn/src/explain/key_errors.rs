@@ -87,6 +87,15 @@ fn one(raw: Raw<'_>, rules: KeyRules) -> Option<String> {
         JwkError::Shape => repeated(raw)
             .map_or_else(|| jose("invalid JWK"), |name| format!("json: duplicate key '{name}' in object")),
         JwkError::Member("x5u") => certificate_url(member("x5u"), rules),
+        JwkError::Member("x5c") if member("x5c").is_some_and(|value| value.kind() != Kind::Array) => {
+            member("x5c").map_or(Kind::Null, Raw::kind).type_mismatch("[]string")
+        }
+        JwkError::Member(name @ ("x5t" | "x5t#S256"))
+            if member(name).is_some_and(|value| value.kind() == Kind::String) =>
+        {
+            jose(&format!("invalid JWK, {name} header has invalid encoding"))
+        }
+        JwkError::Private => "modulus must be > 1".to_owned(),
         JwkError::Member("x5c") => {
             let message = member("x5c").and_then(certificates).unwrap_or_default();
             jose(&format!("failed to unmarshal x5c field: {message}"))
@@ -227,6 +236,19 @@ pub(super) fn repeated_deep(raw: Raw<'_>) -> Option<String> {
     while let Some(raw) = todo.pop() {
         if let Some(name) = repeated(raw) {
             return Some(name);
+        }
+        todo.extend(raw.members().map(|(_, value)| value));
+        todo.extend(raw.elements());
+    }
+    None
+}
+
+/// The error for the first number at any depth that is out of range of a double.
+pub(super) fn large_number(raw: Raw<'_>) -> Option<String> {
+    let mut todo = vec![raw];
+    while let Some(raw) = todo.pop() {
+        if let Some(text) = raw.number().filter(|text| text.parse::<f64>().is_ok_and(f64::is_infinite)) {
+            return Some(format!("json: cannot unmarshal number {text} into Go value of type float64"));
         }
         todo.extend(raw.members().map(|(_, value)| value));
         todo.extend(raw.elements());

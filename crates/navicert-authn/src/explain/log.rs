@@ -159,9 +159,9 @@ fn header_error(bytes: &[u8], rules: KeyRules) -> Option<Masked> {
                 Some(EmbeddedKeyError::NotPublic) | None => None,
             },
             "x5c" => key_errors::certificates(value),
-            _ => {
-                key_errors::repeated_deep(value).map(|name| format!("json: duplicate key '{name}' in object"))
-            }
+            _ => key_errors::repeated_deep(value)
+                .map(|name| format!("json: duplicate key '{name}' in object"))
+                .or_else(|| key_errors::large_number(value)),
         };
         let what = match name.as_ref() {
             "alg" => "algorithm",

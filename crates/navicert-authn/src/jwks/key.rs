@@ -14,6 +14,7 @@ use navicert_go::base64::RAW_URL;
 use navicert_go::base64::STANDARD;
 use navicert_go::json::{Kind, Raw};
 use navicert_go::url::Url;
+use num_bigint::BigUint;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
 use x509_parser::public_key::PublicKey;
@@ -105,6 +106,9 @@ pub enum JwkError {
     /// The point is not on its curve.
     #[error("the point is not on its curve")]
     Point,
+    /// The parts of a private key do not fit.
+    #[error("the parts of the private key do not fit")]
+    Private,
     /// The certificates do not match the key.
     #[error("`x5c` or `x5t` does not match the key")]
     Certificate,
@@ -144,7 +148,7 @@ impl Jwk {
         for name in ["use", "kty", "kid", "crv", "alg"] {
             members.text(name)?;
         }
-        for name in ["d", "p", "q", "dp", "dq", "qi"] {
+        for name in ["k", "x", "y", "n", "e", "d", "p", "q", "dp", "dq", "qi"] {
             members.bytes(name)?;
         }
         let chain =
@@ -277,7 +281,12 @@ impl<'r> Members<'r> {
                 if is_private && (self.find("p").is_none() || self.find("q").is_none()) {
                     return Err(JwkError::Missing);
                 }
-                Ok(if is_private { Material::Unusable } else { rsa(modulus, &exponent) })
+                if is_private {
+                    let part = |name: &'static str| Ok(self.bytes(name)?.unwrap_or_default());
+                    check_private_rsa(&modulus, &exponent, [part("d")?, part("p")?, part("q")?])?;
+                    return Ok(Material::Unusable);
+                }
+                Ok(rsa(modulus, &exponent))
             }
             "EC" => {
                 let curve = match self.text("crv")?.unwrap_or_default().as_str() {
@@ -344,6 +353,18 @@ fn hex(text: &[u8]) -> Option<Vec<u8>> {
             _ => None,
         })
         .collect()
+}
+
+/// A private RSA key is validated although it is not used: two primes whose product is the modulus, and exponents that fit.
+// S165
+fn check_private_rsa(modulus: &[u8], exponent: &[u8], private: [Vec<u8>; 3]) -> Result<(), JwkError> {
+    let number = |bytes: &[u8]| BigUint::from_bytes_be(bytes);
+    let one = BigUint::from(1_u8);
+    let [secret, first, second] = private.map(|part| number(&part));
+    let product = number(exponent) * secret;
+    let fits = |prime: &BigUint| *prime > one && &product % (prime - &one) == one;
+    let is_valid = number(modulus) == &first * &second && fits(&first) && fits(&second);
+    if is_valid { Ok(()) } else { Err(JwkError::Private) }
 }
 
 /// An RSA key with unusable parameters is marked unusable, not an error.

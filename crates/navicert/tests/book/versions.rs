@@ -115,7 +115,7 @@ fn header(first: &str) -> String {
 
 /// How many recorded decisions of a version differ from those of the newest stable one.
 fn recorded() -> String {
-    let mut text = "Each file of [conformance/vectors](../conformance/vectors/README.md) is recorded from the code of every version; `make test`\n\
+    let mut text = "Each file of `conformance/vectors` is recorded from the code of every version; `make test`\n\
         compares all of them. The table has the number of questions, and how many answers differ from those of 1.37.\n\n"
         .to_owned();
     text += &header("questions");
