@@ -37,7 +37,9 @@ fn authentication_rules_give_the_recorded_value_type_and_cost() {
 #[test]
 fn generated_expressions_give_the_recorded_value_phase_type_and_cost() {
     for minor in VERSIONS {
-        holds(&format!("generated-1.{minor}"), &generated::run(minor), 3625);
+        // Two questions about huge lists cannot be answered by the code of older versions, which have no limit.
+        let asked = if minor < 37 { 3623 } else { 3625 };
+        holds(&format!("generated-1.{minor}"), &generated::run(minor), asked);
     }
 }
 

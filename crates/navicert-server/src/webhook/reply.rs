@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
-use navicert_authn::{AuthenticatedUser, AuthnOutcome};
+use navicert_authn::{AuthenticatedUser, AuthnOutcome, Refusal};
 use navicert_types::token_review::TokenReviewVersion;
 
 use super::{NotReadyStatus, Route, WebhookSettings};
@@ -27,6 +27,11 @@ pub(super) fn for_outcome(
         }
         AuthnOutcome::NoOpinion(_) => unauthenticated(version, route),
         AuthnOutcome::Rejected(rejection) if rejection.refusal.is_transient() => {
+            // The text names the leeway and the Kubernetes version that has it.
+            let is_early = matches!(rejection.refusal, Refusal::NotYetValid { .. });
+            if is_early && settings.expose_errors {
+                return not_ready(version, route, settings, &rejection.refusal.to_string());
+            }
             not_ready(version, route, settings, rejection.refusal.class().name())
         }
         // A cacheable negative response; kube-apiserver logs no error for it (S219).

@@ -198,7 +198,8 @@ async fn token_mode_returns_only_audiences_that_were_verified() {
 async fn webhook_follows_the_kubernetes_version() {
     for (version, is_valid) in [(KubeVersion::V1_37, false), (KubeVersion::V1_38, true)] {
         let (profile, kube_version) = (Some(BaseProfile::Kube), Some(version));
-        let fixture = Fixture::start(Options { profile, kube_version, ..Options::default() }).await;
+        let settings = WebhookSettings { expose_errors: true, ..WebhookSettings::default() };
+        let fixture = Fixture::start(Options { settings, profile, kube_version, ..Options::default() }).await;
         let now = now().as_second();
         let claims = super::claims(&fixture.issuer, json!({"nbf": now + 180, "exp": now + 600}));
         let body = review("v1", &fixture.issuer.key().token(&claims), &[]);
