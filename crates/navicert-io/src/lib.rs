@@ -13,7 +13,8 @@
 #![cfg_attr(feature = "flights", doc = "- [`flights`]: tasks that want the same result share the work.")]
 //! - [`private_socket`] and [`runtime_directory`]: how a user's long-running programs and their clients find each other
 //!   on Unix sockets, and check that both are the same user.
-//! - [`process_memory`] keeps secrets out of core dumps and away from other processes.
+//! - [`process_memory`] keeps secrets out of core dumps and away from other processes; [`inherited_descriptors`] closes what a
+//!   process was started with.
 
 #[cfg(feature = "stream")]
 pub mod coalescing;
@@ -23,6 +24,8 @@ pub mod connection_owner;
 pub mod flights;
 #[cfg(feature = "stream")]
 pub mod forward;
+#[cfg(unix)]
+pub mod inherited_descriptors;
 #[cfg(unix)]
 pub mod private_socket;
 #[cfg(unix)]

@@ -241,7 +241,9 @@ pub enum LoginError {
     #[error("failed to reach {host}: {why}")]
     Unreachable { host: String, why: String },
     /// The provider's certificate is not trusted.
-    #[error("the certificate of {host} is not trusted: {why}; give its root with --certificate-authority")]
+    #[error(
+        "the certificate of {host} is not trusted: {why}; if its root is missing, give it with --certificate-authority"
+    )]
     Certificate { host: String, why: String },
     /// The proxy wants a password.
     #[error("the proxy {proxy} requires a password; put it into HTTPS_PROXY or --proxy-url")]

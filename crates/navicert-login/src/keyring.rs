@@ -70,6 +70,12 @@ pub trait Keyring: fmt::Debug + Send + Sync {
     /// # Errors
     /// The keyring cannot be used.
     fn remove_key(&self, environment: &Environment) -> Result<(), LoginError>;
+
+    /// Stores, reads and deletes an item of its own within a few seconds, without asking the person.
+    ///
+    /// # Errors
+    /// Why the keyring cannot be used.
+    fn probe(&self, environment: &Environment) -> Result<(), String>;
 }
 
 /// The keyring of the desktop session: the Secret Service on Linux.
@@ -90,16 +96,27 @@ impl Keyring for DesktopKeyring {
     fn remove_key(&self, environment: &Environment) -> Result<(), LoginError> {
         secret_service::remove_key(environment).map_err(|why| unusable(&why))
     }
+
+    fn probe(&self, environment: &Environment) -> Result<(), String> {
+        secret_service::probe(environment)
+    }
 }
+
+#[cfg(not(all(feature = "keyring", target_os = "linux")))]
+const NOT_BUILT: &str = "this program was built without it";
 
 #[cfg(not(all(feature = "keyring", target_os = "linux")))]
 impl Keyring for DesktopKeyring {
     fn key(&self, _: &Environment, _: Unlock, _: bool) -> Result<Option<SealKey>, LoginError> {
-        Err(unusable("this program was built without it"))
+        Err(unusable(NOT_BUILT))
     }
 
     fn remove_key(&self, _: &Environment) -> Result<(), LoginError> {
-        Err(unusable("this program was built without it"))
+        Err(unusable(NOT_BUILT))
+    }
+
+    fn probe(&self, _: &Environment) -> Result<(), String> {
+        Err(NOT_BUILT.to_owned())
     }
 }
 

@@ -44,11 +44,16 @@ pub struct LoginUser {
 impl LoginUser {
     /// The environment of the plugin.
     pub fn environment(&self, inherited: &Environment) -> Environment {
-        let is_replaced = |name: &OsStr| self.variables.iter().any(|(set, _)| name == set.as_str());
-        let kept = inherited.iter().filter(|(name, _)| !is_replaced(name));
-        let own = self.variables.iter().map(|(name, value)| (OsStr::new(name), OsStr::new(value.expose())));
-        kept.chain(own).collect()
+        plugin_environment(inherited, &self.variables)
     }
+}
+
+/// The environment of a plugin for which a kubeconfig sets variables.
+pub fn plugin_environment(inherited: &Environment, variables: &[(String, Secret<String>)]) -> Environment {
+    let is_replaced = |name: &OsStr| variables.iter().any(|(set, _)| name == set.as_str());
+    let kept = inherited.iter().filter(|(name, _)| !is_replaced(name));
+    let own = variables.iter().map(|(name, value)| (OsStr::new(name), OsStr::new(value.expose())));
+    kept.chain(own).collect()
 }
 
 impl KubeconfigUser {

@@ -66,8 +66,8 @@ pub use logout::{
 pub use person::Person;
 pub use request::LoginRequest;
 pub use setup::{
-    SetupApiVersion, SetupDocuments, SetupOptions, SetupReport, SetupStep, SetupVerdict, UserSource,
-    kubeconfig_entry, setup, words_from_user,
+    SetupApiVersion, SetupDocuments, SetupOptions, SetupReport, SetupStep, SetupVerdict, StorageChoice,
+    UserSource, choose_storage, kubeconfig_entry, setup, variables_from_user, words_from_user,
 };
 pub use status::{SessionStatus, session_of, status};
 
@@ -209,7 +209,7 @@ fn lock(
 ) -> Result<HeldLock, LoginError> {
     folder.create()?;
     let cache_key = key.cache_key();
-    let lock = folder.open_lock(&cache_key).map_err(|error| {
+    let lock = folder.open_lock(&cache_key, context).map_err(|error| {
         LoginError::CacheFolder(format!("failed to open a lock in `{}`: {error}", folder.path().display()))
     })?;
     let start = context.clock.monotonic();

@@ -158,7 +158,7 @@ fn lock(
     context: &LoginContext,
 ) -> Result<crate::cache::lock::HeldLock, LoginError> {
     let deadline = context.clock.monotonic().saturating_add(LOCK_WAIT);
-    let lock = folder.open_lock(key).map_err(|error| failed(folder, &error))?;
+    let lock = folder.open_lock(key, context).map_err(|error| failed(folder, &error))?;
     lock.acquire(context, || (deadline, folder.state(key).pid))
 }
 

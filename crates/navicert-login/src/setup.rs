@@ -7,6 +7,7 @@
 mod documents;
 mod from_user;
 mod options;
+mod storage;
 
 use std::sync::Arc;
 
@@ -27,8 +28,9 @@ use crate::request::{Form, LoginRequest};
 use crate::{LoginSession, SessionOrigin, login};
 
 pub use documents::{SetupDocuments, kubeconfig_entry};
-pub use from_user::{UserSource, words_from_user};
+pub use from_user::{UserSource, variables_from_user, words_from_user};
 pub use options::{SetupApiVersion, SetupOptions};
+pub use storage::{StorageChoice, choose_storage};
 
 /// How a step ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +96,7 @@ pub fn setup(
         SetupVerdict::Pass,
         format!("register with the provider: {}", redirect_uris(request)),
     );
+    storage::report_storage(request, options, &mut report);
     let session = login(request, context)?;
     report.add("login", SetupVerdict::Pass, format!("logged in as {}", session.display()));
     check_refresh(request, context, &folder, &key, &mut report);
@@ -107,7 +110,7 @@ pub fn setup(
     report.claims = shown(&claims);
     let documents = SetupDocuments::new(request, options, &authorities(request)?, &claims);
     check_configuration(&documents, token, &keys, context, &mut report);
-    check_arguments(request, &mut report);
+    check_entry(request, options, &mut report);
     report.documents = Some(documents);
     Ok(report)
 }
@@ -121,10 +124,18 @@ fn authorities(request: &LoginRequest) -> Result<String, LoginError> {
 }
 
 /// Names what the printed kubeconfig does not contain.
-fn check_arguments(request: &LoginRequest, report: &mut SetupReport) {
+fn check_entry(request: &LoginRequest, options: &SetupOptions, report: &mut SetupReport) {
     let names: Vec<String> = request.left_out().iter().map(|name| format!("--{name}")).collect();
     if !names.is_empty() {
         let text = format!("left out because a value may be a secret: {}", names.join(", "));
+        report.add("kubeconfig", SetupVerdict::Warn, text);
+    }
+    let hidden: Vec<&str> = options.hidden_variables().map(|(name, _)| name.as_str()).collect();
+    if !hidden.is_empty() {
+        let text = format!(
+            "not printed because a value may be a secret, but kept by --write: the variable {}",
+            hidden.join(", ")
+        );
         report.add("kubeconfig", SetupVerdict::Warn, text);
     }
 }

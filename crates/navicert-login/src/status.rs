@@ -85,7 +85,7 @@ fn read_session(folder: &CacheFolder, key: &CacheKey, context: &LoginContext) ->
     let state = folder.state(key);
     let is_waiting = state.phase == Phase::Login
         && state.outcome.is_none()
-        && folder.open_lock(key).is_ok_and(|lock| lock.try_acquire().is_ok_and(|free| !free));
+        && folder.open_lock(key, context).is_ok_and(|lock| lock.try_acquire().is_ok_and(|free| !free));
     Some(session(&entry, context.clock.now(), is_waiting.then_some(state.pid)))
 }
 

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
+#[path = "login/connections.rs"]
+mod connections;
 #[path = "login/exchange.rs"]
 mod exchange;
 #[path = "login/keyring.rs"]
@@ -817,6 +819,7 @@ fn setup_writes_the_requested_versions_and_name() {
         user: "ann at work".to_owned(),
         exec_version: SetupApiVersion::V1Beta1,
         authn_version: SetupApiVersion::V1,
+        ..SetupOptions::default()
     };
     let report = navicert_login::setup(&setup.request, &options, &setup.context).unwrap();
     let documents = report.documents.unwrap();

@@ -47,6 +47,7 @@ pub use k8s::fake_exec_plugin::FakeExecPlugin;
 pub use k8s::kubeconfig::Kubeconfig;
 pub use k8s::projected_volume::ProjectedVolume;
 pub use net::answer::{Answer, Cut};
+pub use net::connect_proxy::ConnectProxy;
 pub use net::connection_flood::ConnectionFlood;
 pub use net::gate::Gate;
 pub use net::h2load::H2load;

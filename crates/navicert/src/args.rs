@@ -24,6 +24,9 @@ use navicert_authn::KubeVersion;
 use crate::output::Format;
 use crate::{env, exit};
 
+/// The position of `--output` in every help text: after the verb's own options.
+const OUTPUT_ORDER: usize = 500;
+
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().effects(Effects::BOLD))
     .usage(AnsiColor::Green.on_default().effects(Effects::BOLD))
@@ -59,7 +62,7 @@ pub(crate) struct Cli {
     pub(crate) verb: Verb,
 
     /// Output format
-    #[arg(short, long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
+    #[arg(short, long, global = true, value_enum, default_value_t, value_name = "FORMAT", display_order = OUTPUT_ORDER)]
     pub(crate) output: Format,
 }
 
@@ -218,7 +221,7 @@ pub(crate) enum Verb {
     /// Diagnose a context, from its kubeconfig to the server's response
     #[command(after_help = examples::DOCTOR)]
     Doctor(Box<client::DoctorArgs>),
-    /// Check credential plugins and their output
+    /// Check, keep and allow credential plugins
     #[command(subcommand)]
     #[command(after_help = examples::EXEC_PLUGIN)]
     ExecPlugin(exec_plugin::ExecPluginVerb),
@@ -234,7 +237,7 @@ pub(crate) enum Verb {
     #[command(subcommand)]
     #[command(after_help = examples::IMAGE)]
     Image(Box<image::ImageVerb>),
-    /// List, test and serve PKCS#11 keys
+    /// List, test, set up and serve PKCS#11 keys
     #[command(subcommand)]
     #[command(after_help = examples::SIGNER)]
     Signer(signer::SignerVerb),

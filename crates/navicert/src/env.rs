@@ -3,6 +3,9 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use navicert_login::kubeconfig_user::plugin_environment;
+use navicert_types::Secret;
+
 /// An environment variable and its meaning. A test compares the list with docs/environment.md.
 pub(crate) struct Variable {
     pub(crate) name: &'static str,
@@ -125,6 +128,14 @@ impl Environment {
             inherited: std::env::vars_os().collect(),
             current_dir: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
         }
+    }
+
+    /// The environment of a plugin for which a kubeconfig sets these variables.
+    pub(crate) fn with_variables(&self, variables: &[(String, Secret<String>)]) -> Self {
+        let inherited = plugin_environment(&self.inherited, variables);
+        let home = inherited.variable("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+        let (kubeconfig, current_dir) = (self.kubeconfig.clone(), self.current_dir.clone());
+        Environment { kubeconfig, home, inherited, current_dir }
     }
 
     /// The value of a variable at startup.

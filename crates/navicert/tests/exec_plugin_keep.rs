@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -14,6 +15,7 @@ use navicert_testkit::cli::transcript::check_file;
 use navicert_testkit::k8s::kubeconfig::Kubeconfig;
 use navicert_testkit::{ApiServer, Ca, FakeExecPlugin, Program, TestContext};
 use navicert_types::{Clock as _, SystemClock};
+use rustix::process::{Pid, Signal, geteuid, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -88,10 +90,10 @@ impl Setup {
         numbers.map(Process).filter(is_keeper).collect()
     }
 
-    fn signal(&self, name: &str) {
+    fn signal(&self, signal: Signal) {
         for Process(keeper) in self.keepers() {
-            let killed = Program::new("kill").arguments([format!("-{name}"), keeper.to_string()]).run();
-            assert_eq!(killed.unwrap().code(), Some(0));
+            let keeper = Pid::from_raw(keeper.try_into().unwrap()).unwrap();
+            kill_process(keeper, signal).unwrap();
         }
     }
 }
@@ -143,19 +145,21 @@ fn parallel_commands_share_one_run() {
 fn answer_is_in_the_keepers_memory_only() {
     let setup = Setup::with_tokens();
     let lock = setup.home.path().join("lock");
-    let script =
-        format!("exec 9>{}; {NAVICERT} exec-plugin keep -- {}", lock.display(), setup.plugin.display());
-    assert_eq!(setup.program("sh").arguments(["-c", &script]).run().unwrap().code(), Some(0));
+    let keep = format!("{NAVICERT} exec-plugin keep -- {}", setup.plugin.display());
+    let script = format!("exec 9>{0} 63>{0}; flock 9; {keep}", lock.display());
+    assert_eq!(setup.program("bash").arguments(["-c", &script]).run().unwrap().code(), Some(0));
     let [keeper] = setup.keepers().try_into().unwrap();
-    let environment = String::from_utf8(keeper.environment().unwrap()).unwrap();
-    assert!(environment.split_terminator('\0').all(|variable| variable.starts_with("PWD=")), "{environment}");
-    let descriptors = fs::read_dir(format!("/proc/{}/fd", keeper.0)).unwrap();
-    let mut links = descriptors.filter_map(|entry| fs::read_link(entry.unwrap().path()).ok());
-    assert!(!links.any(|link| link == lock), "a lock of the client is released");
-    let streams: Vec<_> =
-        ["1", "2"].map(|stream| fs::read_link(format!("/proc/{}/fd/{stream}", keeper.0)).unwrap()).into();
-    assert_eq!(streams, [Path::new("/dev/null"); 2]);
-    assert_eq!(fs::read_link(format!("/proc/{}/cwd", keeper.0)).unwrap(), Path::new("/"));
+    assert!(fs::File::open(&lock).unwrap().try_lock().is_ok(), "a lock of the client is released");
+    if geteuid().is_root() {
+        assert_inherits_nothing(keeper, &lock);
+    } else {
+        let error = keeper.environment().unwrap_err();
+        assert_eq!(
+            error.kind(),
+            ErrorKind::PermissionDenied,
+            "other processes of the user cannot look inside"
+        );
+    }
     let directory = setup.home.path().join("run/navicert");
     let files: Vec<_> = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(files, ["exec-plugin.sock"]);
@@ -163,16 +167,28 @@ fn answer_is_in_the_keepers_memory_only() {
     assert_eq!((mode(&directory), mode(&directory.join("exec-plugin.sock"))), (0o700, 0o600));
 }
 
+/// Only root may read this of a process that is not dumpable.
+fn assert_inherits_nothing(keeper: Process, lock: &Path) {
+    assert!(keeper.environment().unwrap().is_empty(), "no variable");
+    let descriptors = fs::read_dir(format!("/proc/{}/fd", keeper.0)).unwrap();
+    let mut links = descriptors.filter_map(|entry| fs::read_link(entry.unwrap().path()).ok());
+    assert!(!links.any(|link| link == lock), "no descriptor");
+    let streams: Vec<_> =
+        ["1", "2"].map(|stream| fs::read_link(format!("/proc/{}/fd/{stream}", keeper.0)).unwrap()).into();
+    assert_eq!(streams, [Path::new("/dev/null"); 2]);
+    assert_eq!(fs::read_link(format!("/proc/{}/cwd", keeper.0)).unwrap(), Path::new("/"));
+}
+
 #[test]
 fn dead_or_stopped_keeper_does_not_stop_a_command() {
     let setup = Setup::with_tokens();
     setup.token("");
-    setup.signal("KILL");
+    setup.signal(Signal::KILL);
     assert_eq!(setup.token(""), "canary-token-2", "its answers are gone with it");
     assert_eq!(setup.token(""), "canary-token-2", "and another one was started");
-    setup.signal("STOP");
+    setup.signal(Signal::STOP);
     assert_eq!(setup.token(""), "canary-token-3", "the plugin runs as without a keeper");
-    setup.signal("KILL");
+    setup.signal(Signal::KILL);
 }
 
 #[test]

@@ -17,9 +17,11 @@ mod login_support;
 mod setup;
 
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 
 use control_plane::{admin, prepare, readiness};
-use login_support::{LoginUser, NAVICERT, ProviderFacts, link_into, on_terminal, run};
+use login_support::{LoginUser, NAVICERT, ProviderFacts, link_into, run};
+use navicert_testkit::cli::pseudo_terminal::PseudoTerminal;
 use navicert_testkit::k8s::cluster::Cluster;
 use navicert_testkit::services::browser::Browser;
 use navicert_testkit::services::openid_provider::{Keycloak, NpmProvider};
@@ -40,14 +42,33 @@ impl Client<'_> {
     }
 
     /// The same on a terminal, where a person can be asked.
-    fn whoami_on_terminal(&self, kubeconfig: &Path) -> Program {
-        let words = ["kubectl", "auth", "whoami", "-o", "json"].map(str::to_owned);
-        let program = on_terminal(&words).own_environment().variable("HOME", &self.user.dir);
-        program
-            .variable("PATH", &self.path)
-            .variable("KUBECONFIG", kubeconfig)
-            .variable("BROWSER", self.user.browser.opener())
-            .limit(std::time::Duration::from_mins(2))
+    fn whoami_on_terminal(&self, kubeconfig: &Path, terminal: &PseudoTerminal) -> Child {
+        let mut kubectl = Command::new(self.cluster.kubectl_program());
+        kubectl
+            .args(["auth", "whoami", "-o", "json"])
+            .env_clear()
+            .env("HOME", &self.user.dir)
+            .env("PATH", &self.path)
+            .env("KUBECONFIG", kubeconfig)
+            .env("BROWSER", self.user.browser.opener());
+        kubectl.stdin(terminal.stream()).stderr(terminal.stream()).stdout(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// A new server gets no token in the background, and one after the person has said yes on a terminal.
+    // L1233, L1306
+    fn confirm_server(&self, kubeconfig: &Path, server: &str) {
+        let (code, _, stderr) = run(&self.whoami(kubeconfig));
+        assert!(
+            code != Some(0) && stderr.contains(&format!("{server} has not been given a token")),
+            "{stderr}"
+        );
+        let mut terminal = PseudoTerminal::new();
+        let kubectl = self.whoami_on_terminal(kubeconfig, &terminal);
+        let shown = terminal.wait_for("[y/N] ");
+        assert!(shown.contains(server) && shown.contains(self.user.provider.display), "{shown}");
+        terminal.enter("y\r");
+        // Whether the server knows the user yet does not matter.
+        kubectl.wait_with_output().unwrap();
     }
 
     /// A kubeconfig for a server with the user that `setup` printed.
@@ -106,6 +127,7 @@ async fn from_setup_to_logout(facts: ProviderFacts, dir: &Path, expected: &str) 
     let programs = [("navicert", Path::new(NAVICERT)), ("kubectl", cluster.kubectl_program())];
     let client = Client { cluster: &cluster, user: &user, path: link_into(&dir.join("bin"), &programs) };
     let direct = client.kubeconfig("direct", cluster.server(), cluster.ca(), &documents["kubeconfig"]);
+    client.confirm_server(&direct, cluster.server());
 
     // LA13, L1110: kube-apiserver takes the token as the printed user.
     add_authenticator(cluster.authentication_config(), &documents["authenticationConfiguration"]["jwt"][0]);
@@ -137,6 +159,7 @@ async fn from_setup_to_logout(facts: ProviderFacts, dir: &Path, expected: &str) 
     let server = format!("https://{}", serving.address);
     let through_proxy =
         client.kubeconfig("proxied", &server, &proxy.dir.path().join("ca.crt"), &documents["kubeconfig"]);
+    client.confirm_server(&through_proxy, &server);
     let (code, stdout, stderr) = run(&client.whoami(&through_proxy));
     assert_eq!(code, Some(0), "{stderr}");
     assert_eq!(username(&stdout), expected);
@@ -150,9 +173,10 @@ async fn from_setup_to_logout(facts: ProviderFacts, dir: &Path, expected: &str) 
     }
     let tabs = user.browser.tabs().await.len();
     for kubeconfig in [&direct, &through_proxy] {
-        let (code, shown, _) = run(&client.whoami_on_terminal(kubeconfig));
-        assert_eq!(code, Some(0), "{shown}");
-        assert_eq!(username(&shown), expected);
+        let mut terminal = PseudoTerminal::new();
+        let ended = client.whoami_on_terminal(kubeconfig, &terminal).wait_with_output().unwrap();
+        assert_eq!(ended.status.code(), Some(0), "{}", terminal.shown());
+        assert_eq!(username(&String::from_utf8_lossy(&ended.stdout)), expected);
     }
     assert_eq!(user.browser.tabs().await.len(), tabs + 1, "one login for both servers");
     serving.end().await;

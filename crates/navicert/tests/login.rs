@@ -9,8 +9,15 @@
     reason = "helpers of tests, which run the program itself"
 )]
 
+#[path = "login/files.rs"]
+mod files;
 #[path = "login/sessions.rs"]
 mod sessions;
+#[path = "login/streams.rs"]
+mod streams;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[path = "login/system_calls.rs"]
+mod system_calls;
 #[path = "login/terminal.rs"]
 mod terminal;
 

@@ -240,6 +240,33 @@ fn user_of_kubelogin_becomes_a_user_of_navicert() {
 
 // L1113
 #[test]
+fn variables_of_a_kubelogin_user_are_used_and_kept() {
+    let setup = Setup::new("");
+    let mut flags = setup.flags();
+    flags.truncate(3);
+    let folder = setup.dir.path().join("kube-cache");
+    let env = format!(
+        "      env:\n      - {{name: KUBECACHEDIR, value: {}}}\n      - {{name: HTTPS_PROXY, value: 'http://u:canary-p@127.0.0.1:1'}}\n",
+        folder.display()
+    );
+    fs::write(setup.config(), kubelogin_user(&flags).replace("contexts:\n", &format!("{env}contexts:\n")))
+        .unwrap();
+    let password = format!("--password-file={}", setup.dir.path().join("password").display());
+    let from = ["--from-kubelogin", "--username=ann", password.as_str()];
+    let (code, stdout, stderr) = setup.run(&from);
+    assert_eq!(code, Some(0), "{stdout}{stderr}");
+    assert!(folder.join("navicert-login").is_dir(), "the login runs with the variables of the user");
+    assert!(stdout.contains(&format!("--exec-env=KUBECACHEDIR={}", folder.display())), "{stdout}");
+    assert!(stdout.contains("kept by --write: the variable HTTPS_PROXY"), "{stdout}");
+    let (code, stdout, stderr) = setup.run(&[&from[..], &["--write", "--yes", "--force"]].concat());
+    assert_eq!(code, Some(0), "{stdout}{stderr}");
+    let text = setup.text();
+    assert!(text.contains("command: navicert") && text.contains("canary-p@127.0.0.1:1"), "{text}");
+    assert!(text.contains(folder.to_str().unwrap()), "{text}");
+}
+
+// L1113
+#[test]
 fn settings_of_the_auth_provider_are_taken_without_its_tokens() {
     let setup = Setup::new("");
     let provider = format!(

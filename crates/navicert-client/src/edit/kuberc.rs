@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use navicert_plugin::resolve::clean;
-use navicert_plugin::{Command, Environment, PermitError, Policy, Sha256Digest};
+use navicert_plugin::{Command, Environment, PermitError, Policy, PolicyDenial, Sha256Digest};
 use navicert_types::Diagnostics;
 use navicert_types::kubeconfig::ExecConfig;
 use navicert_types::tree::edit::{DocumentEditor, EditError, EditStep, find};
@@ -45,6 +45,8 @@ pub struct UsedPlugin {
     pub env_names: Vec<String>,
     /// The users.
     pub users: Vec<String>,
+    /// Whether the list has an entry for it that does not permit how these users run it.
+    pub is_listed: bool,
 }
 
 impl UsedPlugin {
@@ -199,9 +201,10 @@ impl KubercChanges {
         let mut found: Vec<UsedPlugin> = Vec::new();
         for (user, exec) in plugins(kubeconfig) {
             let was_permitted = self.policy_before.permit(command(&exec, environment)).is_ok();
-            let is_denied = matches!(policy.permit(command(&exec, environment)), Err(PermitError::Denied(_)));
-            if was_permitted && is_denied {
-                add_use(&mut found, user, &exec);
+            if let (true, Err(PermitError::Denied(denial))) =
+                (was_permitted, policy.permit(command(&exec, environment)))
+            {
+                add_use(&mut found, user, &exec, !matches!(denial, PolicyDenial::NotListed { .. }));
             }
         }
         Ok(found)
@@ -293,10 +296,10 @@ fn command(exec: &ExecConfig, environment: &Environment) -> Command {
     exec.env.iter().fold(command, |command, variable| command.env(&variable.name, variable.value.expose()))
 }
 
-fn add_use(found: &mut Vec<UsedPlugin>, user: &str, exec: &ExecConfig) {
+fn add_use(found: &mut Vec<UsedPlugin>, user: &str, exec: &ExecConfig, is_listed: bool) {
     let cleaned = clean(exec.command.as_ref()).to_string_lossy().into_owned();
     let names = exec.env.iter().map(|variable| variable.name.clone());
-    match found.iter_mut().find(|plugin| plugin.command == cleaned) {
+    match found.iter_mut().find(|plugin| plugin.command == cleaned && plugin.is_listed == is_listed) {
         Some(plugin) => {
             plugin.users.push(user.to_owned());
             plugin.env_names.extend(names);
@@ -305,7 +308,7 @@ fn add_use(found: &mut Vec<UsedPlugin>, user: &str, exec: &ExecConfig) {
         }
         None => {
             let env_names = names.collect();
-            found.push(UsedPlugin { command: cleaned, env_names, users: vec![user.to_owned()] });
+            found.push(UsedPlugin { command: cleaned, env_names, users: vec![user.to_owned()], is_listed });
         }
     }
 }

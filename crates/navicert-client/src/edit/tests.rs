@@ -338,9 +338,38 @@ mod kuberc {
         let environment = Environment::empty();
         let found = edit.newly_denied(&kubeconfig, &environment).unwrap();
         let (env_names, users) = (vec!["A".to_owned(), "X".to_owned()], vec!["b".to_owned(), "c".to_owned()]);
-        assert_eq!(found, [UsedPlugin { command: "/bin/cat".to_owned(), env_names, users }]);
+        assert_eq!(
+            found,
+            [UsedPlugin { command: "/bin/cat".to_owned(), env_names, users, is_listed: false }]
+        );
         edit.allow(&found[0].to_allowed(), false).unwrap();
         assert!(edit.newly_denied(&kubeconfig, &environment).unwrap().is_empty());
         assert_eq!(variables_set_for(Path::new("/bin/cat"), &kubeconfig, &environment), ["A", "X"]);
+    }
+
+    // C731, C741
+    #[test]
+    fn users_that_a_replaced_entry_no_longer_permits_are_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let (config, kuberc) = (dir.path().join("config"), dir.path().join("kuberc"));
+        let user = |name: &str, args: &str| {
+            format!(
+                "- name: {name}\n  user: {{exec: {{apiVersion: client.authentication.k8s.io/v1, command: /bin/cat, args: {args}, interactiveMode: Never}}}}\n"
+            )
+        };
+        fs::write(&config, format!("users:\n{}{}", user("a", "[eks]"), user("b", "[sts]"))).unwrap();
+        fs::write(&kuberc, after(None, &program("/bin/cat"), false).unwrap()).unwrap();
+        let mut edit = load(&kuberc).unwrap();
+        assert!(!edit.starts_allowlist());
+        let narrower = AllowedProgram { args: vec!["eks".to_owned()], ..program("/bin/cat") };
+        edit.allow(&narrower, true).unwrap();
+        let found = edit.newly_denied(&merged(&config), &Environment::empty()).unwrap();
+        let expected = UsedPlugin {
+            command: "/bin/cat".to_owned(),
+            env_names: Vec::new(),
+            users: vec!["b".to_owned()],
+            is_listed: true,
+        };
+        assert_eq!(found, [expected]);
     }
 }

@@ -51,7 +51,7 @@ const fn flag(name: &'static str, kind: FlagKind, value: &'static str, help: &'s
     Flag { name, short: None, kind, value, origin: Origin::Kubelogin, help }
 }
 
-const fn own(name: &'static str, kind: FlagKind, value: &'static str, help: &'static str) -> Flag {
+pub(super) const fn own(name: &'static str, kind: FlagKind, value: &'static str, help: &'static str) -> Flag {
     Flag { name, short: None, kind, value, origin: Origin::Navicert, help }
 }
 
@@ -206,37 +206,10 @@ pub const FLAGS: &[Flag] = {
     ]
 };
 
-/// Flags of `navicert status` besides the cache folder.
-pub const STATUS_FLAGS: &[Flag] = {
-    use FlagKind::Text;
-    &[
-        own("context", Text, "CONTEXT", "Use the session of this kubeconfig context"),
-        own("kubeconfig", Text, "FILE", "Kubeconfig with that context [default: KUBECONFIG, ~/.kube/config]"),
-    ]
-};
-
-/// Flags of `navicert logout` besides those of `navicert login`, which select a session.
-pub const LOGOUT_FLAGS: &[Flag] = {
-    use FlagKind::{Bool, Text};
-    &[
-        own("context", Text, "CONTEXT", "End the session of this kubeconfig context"),
-        own("kubeconfig", Text, "FILE", "Kubeconfig with that context [default: KUBECONFIG, ~/.kube/config]"),
-        own("all", Bool, "", "End every session of the cache folder"),
-        own("local", Bool, "", "Remove the session here and do not revoke it at the provider"),
-        own("browser", Bool, "", "End the browser's own session at the provider too"),
-        own(
-            "post-logout-redirect-url",
-            Text,
-            "URL",
-            "Where the provider sends the browser afterwards; the client must have registered it",
-        ),
-    ]
-};
-
 /// Flags that the specification has or kubelogin has for its other modes, and that do not exist here: the name, and what to do
 /// instead.
 const UNSUPPORTED: &[(&str, &str)] = &[
-    ("force-keyring", "tokens are kept in files that only you can read"),
+    ("force-keyring", "use --token-cache-storage=keyring"),
     ("no-keyring", "use --token-cache-storage=disk, the default"),
     ("kubeconfig", "give --oidc-issuer-url and --oidc-client-id"),
     ("context", "give --oidc-issuer-url and --oidc-client-id"),

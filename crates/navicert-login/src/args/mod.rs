@@ -9,12 +9,12 @@
 mod build;
 pub mod flags;
 mod parse;
-mod setup_flags;
+mod verb_flags;
 
 pub use build::{ExtensionDefaults, login_request};
-pub use flags::{FLAGS, Flag, FlagKind, LOGOUT_FLAGS, STATUS_FLAGS};
+pub use flags::{FLAGS, Flag, FlagKind};
 pub use parse::{ParsedFlags, parse, parse_with};
-pub use setup_flags::SETUP_FLAGS;
+pub use verb_flags::{LOGOUT_FLAGS, SETUP_FLAGS, STATUS_FLAGS};
 
 use std::ffi::OsStr;
 use std::path::Path;

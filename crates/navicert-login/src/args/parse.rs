@@ -1,7 +1,7 @@
 //! Words to values, by pflag's rules: `--x v`, `--x=v`, `-xv`, `-x v`; booleans never take the next word.
 
 use crate::args::flags::{self, Flag, FlagKind, Origin};
-use crate::args::setup_flags::SETUP_FLAGS;
+use crate::args::verb_flags::SETUP_FLAGS;
 use crate::error::LoginError;
 
 /// The values of the flags that were given.

@@ -221,7 +221,7 @@ fn values_become_types() {
 #[test]
 fn flag_that_is_not_built_is_refused_with_what_to_do_instead() {
     for (word, part) in [
-        ("--force-keyring", "files that only you can read"),
+        ("--force-keyring", "--token-cache-storage=keyring"),
         ("--write", "--write is a flag of `navicert login setup`"),
         ("--kubeconfig=x", "give --oidc-issuer-url"),
         ("--from-kubelogin", "is a flag of `navicert login setup`"),

@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 
 use super::entry::{API_VERSION, Entry, KIND};
 use super::file;
-use super::lock::EntryLock;
+use super::lock::{EntryLock, is_read_only};
 use super::seal::SealedEntry;
 use super::state::LoginState;
 use crate::context::LoginContext;
@@ -293,12 +293,23 @@ impl CacheFolder {
         self.write_json(&self.file(key, "state"), state)
     }
 
-    /// Opens the entry's lock file.
+    /// Opens the entry's lock file. If the folder is read-only and has none, there is one in the user's runtime folder.
     ///
     /// # Errors
     /// It cannot be opened.
-    pub(crate) fn open_lock(&self, key: &CacheKey) -> io::Result<EntryLock> {
-        EntryLock::open(&self.file(key, "lock"))
+    // L405, L834
+    pub(crate) fn open_lock(&self, key: &CacheKey, context: &LoginContext) -> io::Result<EntryLock> {
+        let opened = EntryLock::open(&self.file(key, "lock"));
+        match opened {
+            Err(error) if is_read_only(&error) => {
+                let elsewhere = runtime_folder(context).and_then(|path| CacheFolder::at(path, Storage::None));
+                let Ok(elsewhere) = elsewhere.and_then(|folder| folder.create().map(|()| folder)) else {
+                    return Err(error);
+                };
+                EntryLock::open(&elsewhere.file(key, "lock"))
+            }
+            opened => opened,
+        }
     }
 
     /// A file of provider documents, or `None` if there is none or it is not usable.

@@ -40,13 +40,20 @@ impl Drop for HeldLock {
 impl EntryLock {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::NOFOLLOW.bits().cast_signed();
-        let file = OpenOptions::new()
+        let opened = OpenOptions::new()
             .write(true)
             .create(true)
             .truncate(false)
             .mode(0o600)
             .custom_flags(flags)
-            .open(path)?;
+            .open(path);
+        let file = match opened {
+            // A file that cannot be written can be locked all the same.
+            Err(error) if is_read_only(&error) => {
+                OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(|_| error)?
+            }
+            opened => opened?,
+        };
         Ok(EntryLock { file })
     }
 
@@ -91,6 +98,11 @@ impl EntryLock {
             interval = (interval * 2).min(longest);
         }
     }
+}
+
+/// Whether the folder or its file system does not permit changes.
+pub(super) fn is_read_only(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied)
 }
 
 /// Between 75 % and 125 % of the interval, so that waiters do not try in step.

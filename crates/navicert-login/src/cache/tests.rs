@@ -216,14 +216,14 @@ fn lock_is_exclusive_and_waiting_is_bounded() {
     context.clock = Arc::clone(&clock) as Arc<_>;
     let end = clock.monotonic() + Duration::from_secs(10);
     let deadline = || (end, 77);
-    let held = folder.open_lock(&key).unwrap().acquire(&context, deadline).unwrap();
+    let held = folder.open_lock(&key, &context).unwrap().acquire(&context, deadline).unwrap();
     assert!(!held.has_waited);
-    assert!(!folder.open_lock(&key).unwrap().try_acquire().unwrap());
-    let error = folder.open_lock(&key).unwrap().acquire(&context, deadline).unwrap_err();
+    assert!(!folder.open_lock(&key, &context).unwrap().try_acquire().unwrap());
+    let error = folder.open_lock(&key, &context).unwrap().acquire(&context, deadline).unwrap_err();
     assert_eq!(error, LoginError::LockTimeout { pid: 77 });
     assert!(clock.monotonic() >= end);
     drop(held);
-    assert!(folder.open_lock(&key).unwrap().try_acquire().unwrap());
+    assert!(folder.open_lock(&key, &context).unwrap().try_acquire().unwrap());
 }
 
 fn after_login(error: &LoginError, unanswered: u32) -> LoginState {

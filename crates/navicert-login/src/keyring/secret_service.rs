@@ -20,14 +20,18 @@ use super::{SealKey, Unlock};
 const SERVICE: (&str, &str) = ("org.freedesktop.secrets", "/org/freedesktop/secrets");
 /// The prefix of its interfaces.
 const INTERFACE: &str = "org.freedesktop.Secret";
-/// What finds the item.
-const ATTRIBUTES: [(&str, &str); 2] = [("service", "navicert"), ("account", "login")];
-/// Its name for people.
-const LABEL: &str = "navicert login";
+/// An item: the account that finds it, and its name for people.
+type ItemName = (&'static str, &'static str);
+/// The item with the key.
+const KEY_ITEM: ItemName = ("login", "navicert login");
+/// The item that `probe` stores and deletes.
+const PROBE_ITEM: ItemName = ("login-probe", "navicert login (test)");
 /// No object: no prompt is needed.
 const NO_OBJECT: &str = "/";
 /// Limit for the keyring, and for the person who unlocks it.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
+/// Limit for a probe, which asks no person.
+const PROBE_LIMIT: Duration = Duration::from_secs(3);
 
 /// Why the keyring cannot be used.
 type Failure = String;
@@ -41,28 +45,47 @@ pub(super) fn key(
     is_made: bool,
 ) -> Result<Option<SealKey>, Failure> {
     let address = bus_address(environment)?;
-    on_own_thread(async move {
+    on_own_thread(TIME_LIMIT, async move {
         let service = SecretService::connect(&address, unlock).await?;
-        if let Some(item) = service.find_item().await? {
+        if let Some(item) = service.find_item(KEY_ITEM).await? {
             return service.read(&item).await.map(Some);
         }
         if !is_made {
             return Ok(None);
         }
-        let key = SealKey::generate().ok_or_else(|| "the system provides no random numbers".to_owned())?;
-        service.create(&key).await?;
+        let key = new_key()?;
+        service.create(KEY_ITEM, &key).await?;
         Ok(Some(key))
     })
+}
+
+/// Stores, reads and deletes an item, without asking the person.
+// L420
+pub(super) fn probe(environment: &Environment) -> Result<(), Failure> {
+    let address = bus_address(environment)?;
+    on_own_thread(PROBE_LIMIT, async move {
+        let service = SecretService::connect(&address, Unlock::Never).await?;
+        let key = new_key()?;
+        service.create(PROBE_ITEM, &key).await?;
+        let lost = || "it does not find what it has stored".to_owned();
+        let item = service.find_item(PROBE_ITEM).await?.ok_or_else(lost)?;
+        let read = service.read(&item).await;
+        service.delete(&item).await?;
+        if read? == key { Ok(()) } else { Err("it does not return what it has stored".to_owned()) }
+    })
+}
+
+fn new_key() -> Result<SealKey, Failure> {
+    SealKey::generate().ok_or_else(|| "the system provides no random numbers".to_owned())
 }
 
 /// Removes the item, if there is one.
 pub(super) fn remove_key(environment: &Environment) -> Result<(), Failure> {
     let address = bus_address(environment)?;
-    on_own_thread(async move {
+    on_own_thread(TIME_LIMIT, async move {
         let service = SecretService::connect(&address, Unlock::MayAsk).await?;
-        let Some(item) = service.find_item().await? else { return Ok(()) };
-        let prompt: OwnedObjectPath = service.call(&item, "Item", "Delete", &()).await?;
-        service.answer(&prompt).await
+        let Some(item) = service.find_item(KEY_ITEM).await? else { return Ok(()) };
+        service.delete(&item).await
     })
 }
 
@@ -78,13 +101,16 @@ fn bus_address(environment: &Environment) -> Result<String, Failure> {
 }
 
 /// Runs the exchange on a thread with its own runtime: the caller may be part of another one.
-fn on_own_thread<T: Send>(exchange: impl Future<Output = Result<T, Failure>> + Send) -> Result<T, Failure> {
+fn on_own_thread<T: Send>(
+    limit: Duration,
+    exchange: impl Future<Output = Result<T, Failure>> + Send,
+) -> Result<T, Failure> {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
             let runtime = crate::runtime::runtime().map_err(|error| error.to_string())?;
             runtime.block_on(async {
-                let limited = tokio::time::timeout(TIME_LIMIT, Box::pin(exchange)).await;
-                limited.unwrap_or_else(|_| Err(format!("no answer within {} s", TIME_LIMIT.as_secs())))
+                let limited = tokio::time::timeout(limit, Box::pin(exchange)).await;
+                limited.unwrap_or_else(|_| Err(format!("no answer within {} s", limit.as_secs())))
             })
         });
         thread.join().unwrap_or_else(|_| Err("the exchange with the keyring failed".to_owned()))
@@ -132,9 +158,9 @@ impl SecretService {
     }
 
     /// The item, unlocked.
-    async fn find_item(&self) -> Result<Option<OwnedObjectPath>, Failure> {
+    async fn find_item(&self, (account, _): ItemName) -> Result<Option<OwnedObjectPath>, Failure> {
         let service = object(SERVICE.1)?;
-        let attributes = HashMap::from(ATTRIBUTES);
+        let attributes = attributes(account);
         let (unlocked, locked): (Vec<OwnedObjectPath>, Vec<OwnedObjectPath>) =
             self.call(&service, "Service", "SearchItems", &(attributes,)).await?;
         if let Some(item) = unlocked.into_iter().next() {
@@ -186,26 +212,35 @@ impl SecretService {
         let secret: WireSecret = self.call(item, "Item", "GetSecret", &(&self.session,)).await?;
         let value = Zeroizing::new(secret.2);
         SealKey::from_bytes(&value)
-            .ok_or_else(|| format!("its item `{LABEL}` is not a key; remove that item"))
+            .ok_or_else(|| format!("its item `{}` is not a key; remove that item", KEY_ITEM.1))
     }
 
-    async fn create(&self, key: &SealKey) -> Result<(), Failure> {
+    async fn delete(&self, item: &OwnedObjectPath) -> Result<(), Failure> {
+        let prompt: OwnedObjectPath = self.call(item, "Item", "Delete", &()).await?;
+        self.answer(&prompt).await
+    }
+
+    async fn create(&self, (account, label): ItemName, key: &SealKey) -> Result<(), Failure> {
         let service = object(SERVICE.1)?;
         let collection: OwnedObjectPath = self.call(&service, "Service", "ReadAlias", &("default",)).await?;
         if collection.as_str() == NO_OBJECT {
             return Err("it has no default collection".to_owned());
         }
         self.unlock(&collection).await?;
-        let attributes = HashMap::from(ATTRIBUTES);
         let properties = HashMap::from([
-            ("org.freedesktop.Secret.Item.Label", Value::from(LABEL)),
-            ("org.freedesktop.Secret.Item.Attributes", Value::from(attributes)),
+            ("org.freedesktop.Secret.Item.Label", Value::from(label)),
+            ("org.freedesktop.Secret.Item.Attributes", Value::from(attributes(account))),
         ]);
         let secret = (&self.session, &[][..] as &[u8], key.expose(), "application/octet-stream");
         let (_, prompt): (OwnedObjectPath, OwnedObjectPath) =
             self.call(&collection, "Collection", "CreateItem", &(properties, secret, true)).await?;
         self.answer(&prompt).await
     }
+}
+
+/// What finds an item.
+fn attributes(account: &'static str) -> HashMap<&'static str, &'static str> {
+    HashMap::from([("service", "navicert"), ("account", account)])
 }
 
 fn object(path: &'static str) -> Result<OwnedObjectPath, Failure> {

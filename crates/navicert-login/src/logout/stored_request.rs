@@ -27,7 +27,8 @@ pub(super) fn stored_request(entry: &Entry, context: &LoginContext) -> Result<Lo
     if is_same_way { Ok(request) } else { Err(changed(entry)) }
 }
 
-/// L411: a refresh token is never sent over a connection that the login would not have trusted.
+/// A refresh token is never sent over a connection that the login would not have trusted.
+// L411
 fn changed(entry: &Entry) -> LoginError {
     LoginError::Usage(format!(
         "the session at {} was made with other certificates or another proxy; log out with the flags of its login",

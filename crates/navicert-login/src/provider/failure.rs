@@ -106,25 +106,6 @@ mod tests {
             .as_str()
     }
 
-    // L804
-    #[test]
-    fn rejected_refresh_token_ends_the_session_whatever_its_code() {
-        for (code, description, expected) in [
-            ("invalid_grant", "", true),
-            (
-                "invalid_request",
-                "Refresh token is invalid or has already been claimed by another client.",
-                true,
-            ),
-            ("invalid_request", "Refresh token expired.", true),
-            ("invalid_request", "No refresh token is found in request.", false),
-            ("invalid_request", "", false),
-            ("not_allowed", "Refresh token is invalid", false),
-        ] {
-            assert_eq!(OAuthFailure::new(code, description).ends_session(), expected, "{code} {description}");
-        }
-    }
-
     // L1203, L1207, L1208, L1209, L1210, L1213, L1214, L1224, L1225, L1226, L1227, L1330
     #[test]
     fn error_answers_have_their_own_codes() {

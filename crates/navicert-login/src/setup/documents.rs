@@ -1,5 +1,6 @@
 //! The files that `setup` prints: for the API server, for RBAC and for the kubeconfig.
 
+use navicert_types::Secret;
 use navicert_types::tree::edit::{EditStep, find};
 use navicert_types::tree::{Node, Syntax, parse};
 use serde_json::{Map, Value, json};
@@ -48,7 +49,7 @@ impl SetupDocuments {
                 .into_iter()
                 .filter_map(|(kind, name)| Some(binding(kind, name?)))
                 .collect(),
-            kubeconfig_user: kubeconfig_user(request, options),
+            kubeconfig_user: kubeconfig_user(request, options, options.printed_variables()),
             command: command(request, options),
         }
     }
@@ -110,18 +111,27 @@ fn binding(kind: &str, name: &str) -> String {
 
 /// The user of the kubeconfig, which a file is changed with. It needs no login.
 pub fn kubeconfig_entry(request: &LoginRequest, options: &SetupOptions) -> Node {
-    let text = kubeconfig_user(request, options);
+    let text = kubeconfig_user(request, options, options.variables.iter());
     let root = parse(text.as_bytes(), Syntax::Json).unwrap_or_default();
     let path = [EditStep::Key("users"), EditStep::Index(0), EditStep::Key("user")];
     find(&root, &path).cloned().unwrap_or_default()
 }
 
-fn kubeconfig_user(request: &LoginRequest, options: &SetupOptions) -> String {
-    let exec = json!({
+fn kubeconfig_user<'v>(
+    request: &LoginRequest,
+    options: &SetupOptions,
+    variables: impl Iterator<Item = &'v (String, Secret<String>)>,
+) -> String {
+    let mut exec = json!({
         "apiVersion": exec_version(options), "command": "navicert", "args": request.arguments(),
         "interactiveMode": "IfAvailable", "provideClusterInfo": true,
         "installHint": "navicert is needed to log in to this cluster",
     });
+    let variables: Vec<Value> =
+        variables.map(|(name, value)| json!({"name": name, "value": value.expose()})).collect();
+    if let (false, Some(exec)) = (variables.is_empty(), exec.as_object_mut()) {
+        exec.insert("env".to_owned(), Value::Array(variables));
+    }
     yaml(&json!({"users": [{"name": options.user, "user": {"exec": exec}}]}))
 }
 
@@ -139,6 +149,11 @@ fn command(request: &LoginRequest, options: &SetupOptions) -> String {
     ];
     words.extend(
         request.arguments().iter().map(|word| crate::request::shell_word(&format!("--exec-arg={word}"))),
+    );
+    words.extend(
+        options.printed_variables().map(|(name, value)| {
+            crate::request::shell_word(&format!("--exec-env={name}={}", value.expose()))
+        }),
     );
     words.join(" ")
 }

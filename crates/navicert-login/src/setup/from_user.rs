@@ -53,6 +53,12 @@ pub fn words_from_user(name: &str, user: &AuthInfo, source: UserSource) -> Resul
     }
 }
 
+/// The variables that the user sets for its plugin, with their values. They may change how the provider is reached.
+pub fn variables_from_user(user: &AuthInfo) -> Vec<(String, Secret<String>)> {
+    let variables = user.exec.iter().flat_map(|exec| &exec.env);
+    variables.map(|variable| (variable.name.clone(), variable.value.clone())).collect()
+}
+
 /// Tokens are left behind: the next login gets new ones. kubelogin, which writes such users too, listens on its own address.
 fn from_auth_provider(provider: &AuthProviderConfig) -> Vec<String> {
     let value =

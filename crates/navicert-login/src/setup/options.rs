@@ -1,5 +1,8 @@
 //! How `setup` writes what it proposes.
 
+use navicert_types::{Secret, redact};
+
+use super::StorageChoice;
 use crate::args::ParsedFlags;
 use crate::error::LoginError;
 
@@ -31,6 +34,10 @@ pub struct SetupOptions {
     pub exec_version: SetupApiVersion,
     /// The version of `AuthenticationConfiguration`.
     pub authn_version: SetupApiVersion,
+    /// Variables that the kubeconfig's user sets for the program, with their values.
+    pub variables: Vec<(String, Secret<String>)>,
+    /// How the storage of the sessions is chosen.
+    pub storage: StorageChoice,
 }
 
 impl Default for SetupOptions {
@@ -39,6 +46,8 @@ impl Default for SetupOptions {
             user: "oidc".to_owned(),
             exec_version: SetupApiVersion::V1,
             authn_version: SetupApiVersion::V1Beta1,
+            variables: Vec::new(),
+            storage: StorageChoice::NotTried,
         }
     }
 }
@@ -61,8 +70,28 @@ impl SetupOptions {
             user: flags.filled("user").or(user.map(ToOwned::to_owned)).unwrap_or(defaults.user),
             exec_version: version("exec-api-version", defaults.exec_version)?,
             authn_version: version("authn-api-version", defaults.authn_version)?,
+            variables: defaults.variables,
+            storage: match flags.text("token-cache-storage") {
+                Some(_) => StorageChoice::Given,
+                None => StorageChoice::NotTried,
+            },
         })
     }
+
+    /// The variables whose values can be printed.
+    pub(super) fn printed_variables(&self) -> impl Iterator<Item = &(String, Secret<String>)> {
+        self.variables.iter().filter(|variable| !may_be_secret(variable))
+    }
+
+    /// The other variables.
+    pub(super) fn hidden_variables(&self) -> impl Iterator<Item = &(String, Secret<String>)> {
+        self.variables.iter().filter(|variable| may_be_secret(variable))
+    }
+}
+
+/// Whether it is named like a secret, or is a URL with a password.
+fn may_be_secret((name, value): &(String, Secret<String>)) -> bool {
+    redact::is_secret_name(name) || redact::url(value.expose()) != value.expose().as_str()
 }
 
 #[cfg(test)]
@@ -83,5 +112,24 @@ mod tests {
         assert_eq!(options(&["--user=bob"]).unwrap().user, "bob");
         let error = options(&["--authn-api-version=v1alpha1"]).unwrap_err().to_string();
         assert_eq!(error, "invalid value of --authn-api-version: expected v1 or v1beta1");
+    }
+
+    // L1113
+    #[test]
+    fn variables_that_may_be_secret_are_not_printed() {
+        let variable = |name: &str, value: &str| (name.to_owned(), Secret::new(value.to_owned()));
+        let options = SetupOptions {
+            variables: vec![
+                variable("NO_PROXY", "a@b,.example"),
+                variable("HTTPS_PROXY", "http://u:canary@proxy:3128"),
+                variable("HTTP_PROXY", "http://proxy:3128"),
+                variable("VAULT_TOKEN", "canary"),
+            ],
+            ..SetupOptions::default()
+        };
+        let printed: Vec<&str> = options.printed_variables().map(|(name, _)| name.as_str()).collect();
+        let hidden: Vec<&str> = options.hidden_variables().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(hidden, ["NO_PROXY", "HTTPS_PROXY", "VAULT_TOKEN"], "in doubt, not printed");
+        assert_eq!(printed, ["HTTP_PROXY"]);
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use navicert_login::cache::CacheFolder;
 use navicert_login::keyring::{DesktopKeyring, Keyring, SealKey, Unlock};
 use navicert_login::request::Storage;
-use navicert_login::{Environment, LoginError, SessionOrigin};
+use navicert_login::{Environment, LoginError, SessionOrigin, SetupOptions, args};
 use navicert_testkit::cli::program::{CHILD_INPUT_VARIABLE, child_input};
 use navicert_testkit::cli::tools;
 use serde_json::json;
@@ -47,6 +47,10 @@ impl Keyring for MemoryKeyring {
     fn remove_key(&self, _: &Environment) -> Result<(), LoginError> {
         self.state().key = None;
         Ok(())
+    }
+
+    fn probe(&self, _: &Environment) -> Result<(), String> {
+        if self.state().is_locked { Err("it is locked".to_owned()) } else { Ok(()) }
     }
 }
 
@@ -112,6 +116,36 @@ fn changed_storage_moves_the_entry_at_the_next_write() {
     assert_eq!(setup.entry()["kind"], json!("LoginSessionSealed"));
 }
 
+// L420
+#[test]
+fn setup_uses_the_keyring_if_it_works_and_says_where_sessions_are_kept() {
+    for (is_locked, flags, storage, expected) in [
+        (false, &[][..], Storage::Keyring, "sealed by a key in the desktop's keyring, which works"),
+        (
+            true,
+            &[],
+            Storage::Disk,
+            "files that only you can read; the desktop's keyring cannot be used: it is locked",
+        ),
+        (false, &["--token-cache-storage=disk"], Storage::Disk, "files that only you can read"),
+        (true, &["--token-cache-storage=none"], Storage::None, "sessions are not kept"),
+    ] {
+        let (mut setup, keyring) = sealed();
+        keyring.state().is_locked = is_locked;
+        setup.request.storage =
+            if flags == ["--token-cache-storage=none"] { Storage::None } else { Storage::Disk };
+        let flags = args::parse_with(flags, args::SETUP_FLAGS).unwrap();
+        let mut options = SetupOptions::from_flags(&flags, None).unwrap();
+        navicert_login::choose_storage(&mut setup.request, &mut options, &setup.context);
+        assert_eq!(setup.request.storage, storage, "{options:?}");
+        let report = navicert_login::setup(&setup.request, &options, &setup.context).unwrap();
+        let step = report.steps.iter().find(|step| step.name == "storage").unwrap();
+        assert!(step.text.contains(expected), "{}", step.text);
+        let user = report.documents.unwrap().kubeconfig_user;
+        assert_eq!(user.contains("--token-cache-storage=keyring"), storage == Storage::Keyring, "{user}");
+    }
+}
+
 // L1105, L1106
 #[test]
 fn sealed_sessions_are_listed_and_cleaned_with_their_key() {
@@ -135,6 +169,8 @@ fn without_a_desktop_session_there_is_no_keyring() {
     assert!(error.to_string().contains("--token-cache-storage=disk"), "{error}");
     let nowhere = Environment::from_iter([("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent/bus")]);
     assert_eq!(DesktopKeyring.key(&nowhere, Unlock::Never, true).unwrap_err().code().as_str(), "keyring");
+    assert!(DesktopKeyring.probe(&Environment::empty()).unwrap_err().contains("no desktop session"));
+    DesktopKeyring.probe(&nowhere).unwrap_err();
 }
 
 /// What runs beside a GNOME Keyring: part of the test below.
@@ -147,9 +183,13 @@ fn process_with_a_desktop_session() {
     let environment: Environment = std::env::vars_os().collect();
     let key = |is_made| DesktopKeyring.key(&environment, Unlock::Never, is_made).unwrap();
     assert_eq!(key(false), None);
+    DesktopKeyring.probe(&environment).unwrap();
+    assert_eq!(key(false), None, "a probe makes no key");
     let made = key(true).unwrap();
     assert_eq!(key(true), Some(made.clone()), "made once");
-    assert_eq!(key(false), Some(made));
+    assert_eq!(key(false).as_ref(), Some(&made));
+    DesktopKeyring.probe(&environment).unwrap();
+    assert_eq!(key(false).as_ref(), Some(&made), "nor does it touch one");
     DesktopKeyring.remove_key(&environment).unwrap();
     assert_eq!(key(false), None);
     DesktopKeyring.remove_key(&environment).unwrap();

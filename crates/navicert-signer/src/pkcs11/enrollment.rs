@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::rand;
 use cryptoki::mechanism::Mechanism;
 use cryptoki::object::{Attribute, CertificateType, ObjectClass, ObjectHandle};
@@ -29,6 +30,8 @@ const P256_PARAMETERS: &[u8] = &[0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1,
 const EXPONENT: &[u8] = &[1, 0, 1];
 /// The length of the `CKA_ID` of a key that is made without one.
 const ID_BYTES: usize = 8;
+/// The length of the `CKA_ID` of an issuer's certificate.
+const ISSUER_ID_BYTES: usize = 20;
 
 /// A key to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,30 +120,43 @@ impl DeviceKey {
     pub fn store_certificate(&self, certificate: &CertificateDer<'_>) -> Result<(), SignError> {
         let filter = self.filter();
         let parsed = self.parse_own(certificate)?;
-        let leased = self.module.writing_session(&self.token)?;
+        let leased = self.writing_session()?;
         let session = &leased.session;
-        if self.token.needs_login {
-            log_in(session, &self.token, &*self.pin_provider, LoginPurpose::Session)?;
-        }
         let earlier = self.certificates(session, &filter)?;
-        let template = [
-            Attribute::Class(ObjectClass::CERTIFICATE),
-            Attribute::CertificateType(CertificateType::X_509),
-            Attribute::Token(true),
-            Attribute::Private(false),
-            Attribute::Label(self.label.clone().into_bytes()),
-            Attribute::Id(self.id.clone()),
-            Attribute::Subject(parsed.subject().as_raw().to_vec()),
-            Attribute::Issuer(parsed.issuer().as_raw().to_vec()),
-            Attribute::SerialNumber(der::integer(parsed.raw_serial())),
-            Attribute::Value(certificate.to_vec()),
-        ];
+        let template = certificate_template(certificate, &parsed, &self.id, &self.label);
         let created = session.create_object(&template).map_err(|error| device_error(&error))?;
         // A client would select the one that expires last, which may be an earlier one.
         for handle in earlier.into_iter().filter(|handle| *handle != created) {
             session.destroy_object(handle).map_err(|error| device_error(&error))?;
         }
         Ok(())
+    }
+
+    /// Stores the certificates of issuers in the token, from which a client takes the chain that it sends. Leaves out those that the
+    /// token has, and roots, which the server has. Returns how many were stored.
+    ///
+    /// # Errors
+    /// [`SignError::UnusableCertificate`]: one is invalid. Otherwise the token does not store it.
+    pub fn store_issuers(&self, issuers: &[CertificateDer<'_>]) -> Result<usize, SignError> {
+        let parsed = issuers.iter().map(|issuer| Ok((issuer, self.parse(issuer)?)));
+        let parsed: Vec<_> = parsed.collect::<Result<_, SignError>>()?;
+        let leased = self.writing_session()?;
+        let session = &leased.session;
+        let mut stored: usize = 0;
+        for (issuer, parsed) in
+            parsed.iter().filter(|(_, parsed)| parsed.subject().as_raw() != parsed.issuer().as_raw())
+        {
+            let same = [Attribute::Class(ObjectClass::CERTIFICATE), Attribute::Value(issuer.to_vec())];
+            if !session.find_objects(&same).map_err(|error| device_error(&error))?.is_empty() {
+                continue;
+            }
+            let label = parsed.subject().iter_common_name().find_map(|name| name.as_str().ok());
+            let template =
+                certificate_template(issuer, parsed, &issuer_id(parsed), label.unwrap_or("issuer"));
+            session.create_object(&template).map_err(|error| device_error(&error))?;
+            stored = stored.saturating_add(1);
+        }
+        Ok(stored)
     }
 
     /// When the key's certificate expires.
@@ -153,17 +169,30 @@ impl DeviceKey {
     }
 
     fn parse_own<'c>(&self, certificate: &'c CertificateDer<'_>) -> Result<X509Certificate<'c>, SignError> {
-        let unusable = |problem: &str| SignError::UnusableCertificate {
-            wanted: self.filter().describe(),
-            problem: problem.to_owned(),
-        };
-        let public_key =
-            PublicKey::from_certificate(certificate).map_err(|error| unusable(&error.to_string()))?;
+        let public_key = PublicKey::from_certificate(certificate);
+        let public_key = public_key.map_err(|error| self.unusable(&error.to_string()))?;
         if public_key != *self.key.public_key() {
-            return Err(unusable("it is for another key"));
+            return Err(self.unusable("it is for another key"));
         }
-        let parsed = X509Certificate::from_der(certificate).map_err(|_| unusable("malformed certificate"))?;
-        Ok(parsed.1)
+        self.parse(certificate)
+    }
+
+    fn parse<'c>(&self, certificate: &'c CertificateDer<'_>) -> Result<X509Certificate<'c>, SignError> {
+        let malformed = |_| self.unusable("malformed certificate");
+        X509Certificate::from_der(certificate).map(|(_, parsed)| parsed).map_err(malformed)
+    }
+
+    fn unusable(&self, problem: &str) -> SignError {
+        SignError::UnusableCertificate { wanted: self.filter().describe(), problem: problem.to_owned() }
+    }
+
+    /// A session that can change the token.
+    fn writing_session(&self) -> Result<LeasedSession, SignError> {
+        let leased = self.module.writing_session(&self.token)?;
+        if self.token.needs_login {
+            log_in(&leased.session, &self.token, &*self.pin_provider, LoginPurpose::Session)?;
+        }
+        Ok(leased)
     }
 
     fn filter(&self) -> KeyFilter {
@@ -187,6 +216,33 @@ impl fmt::Debug for DeviceKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DeviceKey").field("key", &self.key).finish_non_exhaustive()
     }
+}
+
+/// A certificate as an object of a token.
+fn certificate_template(
+    certificate: &CertificateDer<'_>,
+    parsed: &X509Certificate<'_>,
+    id: &[u8],
+    label: &str,
+) -> Vec<Attribute> {
+    vec![
+        Attribute::Class(ObjectClass::CERTIFICATE),
+        Attribute::CertificateType(CertificateType::X_509),
+        Attribute::Token(true),
+        Attribute::Private(false),
+        Attribute::Label(label.as_bytes().to_vec()),
+        Attribute::Id(id.to_vec()),
+        Attribute::Subject(parsed.subject().as_raw().to_vec()),
+        Attribute::Issuer(parsed.issuer().as_raw().to_vec()),
+        Attribute::SerialNumber(der::integer(parsed.raw_serial())),
+        Attribute::Value(certificate.to_vec()),
+    ]
+}
+
+/// An id that no key of the token has: a hash of the issuer's own public key.
+fn issuer_id(parsed: &X509Certificate<'_>) -> Vec<u8> {
+    let hash = digest(&SHA256, parsed.public_key().raw);
+    hash.as_ref().iter().take(ISSUER_ID_BYTES).copied().collect()
 }
 
 /// Makes a key pair in the token.

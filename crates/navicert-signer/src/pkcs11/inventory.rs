@@ -6,7 +6,7 @@ use cryptoki::object::{Attribute, AttributeType, KeyType, ObjectClass, ObjectHan
 use cryptoki::session::Session;
 use navicert_types::Timestamp;
 use rustls_pki_types::CertificateDer;
-use x509_parser::prelude::{FromDer, X509Certificate};
+use x509_parser::prelude::{FromDer, ParsedExtension, X509Certificate};
 
 use super::module::{Pkcs11Module, Pkcs11Token, device_error};
 use super::sign;
@@ -177,12 +177,32 @@ fn issuer_of(
 ) -> Option<CertificateDer<'static>> {
     let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
     let wanted = parsed.issuer().as_raw();
-    let is_issuer = |other: &&CertificateDer<'static>| {
-        X509Certificate::from_der(other).is_ok_and(|(_, other)| {
-            other.subject().as_raw() == wanted && other.subject().as_raw() != other.issuer().as_raw()
-        })
+    let is_issuer = |other: &X509Certificate<'_>| {
+        other.subject().as_raw() == wanted && other.subject().as_raw() != other.issuer().as_raw()
     };
-    others.iter().find(is_issuer).cloned()
+    let key_id = authority_key_id(&parsed);
+    // An authority with a new key may keep its name, and the token both of its certificates.
+    let has_key_id = |other: &X509Certificate<'_>| key_id.is_some() && subject_key_id(other) == key_id;
+    let find = |is_wanted: &dyn Fn(&X509Certificate<'_>) -> bool| {
+        others.iter().find(|other| X509Certificate::from_der(other).is_ok_and(|(_, other)| is_wanted(&other)))
+    };
+    find(&|other| is_issuer(other) && has_key_id(other)).or_else(|| find(&is_issuer)).cloned()
+}
+
+/// The id of the key that signed a certificate.
+fn authority_key_id<'c>(certificate: &X509Certificate<'c>) -> Option<&'c [u8]> {
+    certificate.extensions().iter().find_map(|extension| match extension.parsed_extension() {
+        ParsedExtension::AuthorityKeyIdentifier(id) => id.key_identifier.as_ref().map(|id| id.0),
+        _ => None,
+    })
+}
+
+/// The id of a certificate's own key.
+fn subject_key_id<'c>(certificate: &X509Certificate<'c>) -> Option<&'c [u8]> {
+    certificate.extensions().iter().find_map(|extension| match extension.parsed_extension() {
+        ParsedExtension::SubjectKeyIdentifier(id) => Some(id.0),
+        _ => None,
+    })
 }
 
 /// A key as `navicert signer list` shows it.

@@ -29,6 +29,8 @@ pub struct RequestReport {
     pub not_after: Option<String>,
     /// Whether the certificate is stored in the token.
     pub stored: bool,
+    /// How many certificates of issuers were stored with it; those that the token had, and roots, are left out.
+    pub issuers_stored: usize,
 }
 
 /// The PEM text that is wanted, or what was done and what to do next.
@@ -37,7 +39,12 @@ impl fmt::Display for RequestReport {
         let RequestReport { token, uri, request, name, certificate, not_after, .. } = self;
         if self.stored {
             let until = not_after.as_deref().unwrap_or_default();
-            writeln!(f, "stored the certificate in token {token}, valid until {until}")?;
+            let issuers = match self.issuers_stored {
+                0 => String::new(),
+                1 => " and that of its issuer".to_owned(),
+                count => format!(" and those of {count} issuers"),
+            };
+            writeln!(f, "stored the certificate{issuers} in token {token}, valid until {until}")?;
             return writeln!(f, "  try it: navicert signer check '{uri}'");
         }
         match (certificate, name, request) {

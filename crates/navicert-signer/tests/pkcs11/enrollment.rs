@@ -101,3 +101,27 @@ fn renewed_certificate_replaces_the_earlier_one_and_no_other() {
         assert!(stranger.to_string().contains("it is for another key"), "{stranger}");
     });
 }
+
+#[test]
+fn issuers_are_stored_once_and_sent_with_the_certificate() {
+    with_token(
+        "enrollment::issuers_are_stored_once_and_sent_with_the_certificate",
+        |_| {},
+        |process| {
+            let uri = "pkcs11:token=test%20token;object=ann";
+            let root = Ca::new("root");
+            // The authority has got a new key: the earlier certificate of the same name stays in the token.
+            for issuing in [root.intermediate("issuing"), root.intermediate("issuing")] {
+                let key = DeviceKey::open(&process.select(uri), pin(), Some(NewKey::EcP256)).unwrap();
+                let issued = issuing.client("ann").issue_for(&key.key().public_key().to_der());
+                let [leaf, issuers @ ..] = issued.as_slice() else { panic!("{issued:?}") };
+                let with_root = [issuers, &[root.der().clone()]].concat();
+                key.store_certificate(leaf).unwrap();
+                assert_eq!(key.store_issuers(&with_root).unwrap(), 1, "the server has the root");
+                assert_eq!(key.store_issuers(&with_root).unwrap(), 0, "the token has them");
+                let (identity, _) = pkcs11::open(&process.select(uri), pin()).unwrap();
+                assert_eq!(identity.chain(), issued);
+            }
+        },
+    );
+}

@@ -9,6 +9,8 @@ pub mod program;
 #[cfg(unix)]
 pub mod pseudo_terminal;
 pub mod sibling;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub mod system_calls;
 pub mod tools;
 pub mod transcript;
 

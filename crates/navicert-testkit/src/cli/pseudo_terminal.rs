@@ -66,10 +66,29 @@ impl PseudoTerminal {
             let limit = Timespec { tv_sec: TIME_LIMIT_SECONDS, tv_nsec: 0 };
             let ready = poll(&mut descriptors, Some(&limit)).expect("a terminal");
             assert!(ready > 0, "`{text}` is not shown: {}", self.shown);
-            let mut piece = [0; 1024];
-            let count = self.controller.read(&mut piece).expect("a terminal");
-            self.shown.push_str(&String::from_utf8_lossy(piece.get(..count).unwrap_or_default()));
+            self.read();
         }
+    }
+
+    /// What is shown by now, and was not returned before.
+    ///
+    /// # Panics
+    /// If the terminal is closed.
+    pub fn shown(&mut self) -> String {
+        loop {
+            let mut descriptors = [PollFd::new(&self.controller, PollFlags::IN)];
+            let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+            if poll(&mut descriptors, Some(&at_once)).expect("a terminal") == 0 {
+                return std::mem::take(&mut self.shown);
+            }
+            self.read();
+        }
+    }
+
+    fn read(&mut self) {
+        let mut piece = [0; 1024];
+        let count = self.controller.read(&mut piece).expect("a terminal");
+        self.shown.push_str(&String::from_utf8_lossy(piece.get(..count).unwrap_or_default()));
     }
 
     /// Whether the terminal shows what is typed.

@@ -5,6 +5,7 @@
 pub mod answer;
 mod background;
 pub mod bare_server;
+pub mod connect_proxy;
 pub mod connection_flood;
 pub mod gate;
 pub mod h2load;

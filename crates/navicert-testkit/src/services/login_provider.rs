@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::net::answer::Answer;
 use crate::pki::ca::Ca;
 use crate::pki::jws::SigningKey;
-use crate::services::issuer::Issuer;
+use crate::services::issuer::{Issuer, IssuerBuilder};
 
 /// The client id.
 pub const CLIENT: &str = "kubernetes";
@@ -66,8 +66,15 @@ pub struct LoginProviderState {
 impl LoginProvider {
     /// Starts it, with the certificate of its CA in `dir`.
     pub fn start(dir: &Path) -> Self {
-        let ca = Ca::new("login provider");
-        let issuer = Issuer::start(&ca);
+        Self::start_with(dir, &Ca::new("login provider"), Issuer::builder())
+    }
+
+    /// The same with settings of the server.
+    ///
+    /// # Panics
+    /// If the file cannot be written.
+    pub fn start_with(dir: &Path, ca: &Ca, issuer: IssuerBuilder) -> Self {
+        let issuer = issuer.start(ca);
         let ca_file = dir.join("ca.pem");
         std::fs::write(&ca_file, ca.pem()).expect("a file of the provider");
         let state = Arc::new(Mutex::new(LoginProviderState {
@@ -92,7 +99,7 @@ impl LoginProvider {
             ("revocation_endpoint", REVOKE),
             ("end_session_endpoint", "/end"),
         ] {
-            issuer.set_discovery(member, json!(issuer.url_of(path)));
+            issuer.set_discovery(member, json!(issuer.issuer_url() + path));
         }
         issuer.set_discovery("scopes_supported", json!(["openid", "offline_access"]));
         let provider = LoginProvider { issuer, ca_file, state };

@@ -55,7 +55,7 @@ fn login(command: Command) -> Command {
 }
 
 fn logout(command: Command) -> Command {
-    command.args(flags()).args(LOGOUT_FLAGS.iter().map(argument))
+    command.args(LOGOUT_FLAGS.iter().map(argument)).args(flags())
 }
 
 fn status(command: Command) -> Command {
@@ -66,9 +66,83 @@ fn status(command: Command) -> Command {
 /// users see arguments.
 const UNLISTED: [&str; 3] = ["output", "oidc-client-secret", "password"];
 
+/// Headings of the help, with their flags. The others are options without a heading.
+const HEADINGS: [(&str, &[&str]); 7] = [
+    (
+        "Client authentication",
+        &[
+            "oidc-client-secret-file",
+            "oidc-client-assertion-key",
+            "oidc-client-assertion-kid",
+            "oidc-client-assertion-file",
+            "client-certificate",
+            "client-key",
+        ],
+    ),
+    (
+        "Connection to the provider",
+        &[
+            "oidc-request-header",
+            "certificate-authority",
+            "certificate-authority-data",
+            "insecure-skip-tls-verify",
+            "tls-server-name",
+            "proxy-url",
+        ],
+    ),
+    (
+        "Session",
+        &["token-cache-dir", "token-cache-storage", "no-refresh-token", "min-validity", "session-max"],
+    ),
+    (
+        "Browser",
+        &[
+            "oidc-redirect-url",
+            "listen-address",
+            "skip-open-browser",
+            "browser-command",
+            "local-server-cert",
+            "local-server-key",
+            "open-url-after-authentication",
+        ],
+    ),
+    (
+        "Authorization request",
+        &[
+            "oidc-pkce-method",
+            "oidc-use-pkce",
+            "oidc-auth-request-extra-params",
+            "login-hint",
+            "prompt",
+            "max-age",
+            "acr-values",
+            "ui-locales",
+            "audience",
+            "resource",
+            "par",
+        ],
+    ),
+    ("Password grant", &["username", "password-file"]),
+    (
+        "Token exchange",
+        &[
+            "exchange-audience",
+            "subject-token",
+            "subject-token-type",
+            "actor-token",
+            "actor-token-type",
+            "requested-token-type",
+        ],
+    ),
+];
+
 /// Every flag with a description.
 fn flags() -> impl Iterator<Item = Arg> {
-    FLAGS.iter().filter(|flag| !flag.help.is_empty() && !UNLISTED.contains(&flag.name)).map(argument)
+    let listed = FLAGS.iter().filter(|flag| !flag.help.is_empty() && !UNLISTED.contains(&flag.name));
+    listed.map(|flag| match HEADINGS.iter().find(|(_, names)| names.contains(&flag.name)) {
+        Some((heading, _)) => argument(flag).help_heading(*heading),
+        None => argument(flag),
+    })
 }
 
 fn cache_flags() -> impl Iterator<Item = Arg> {
@@ -93,5 +167,17 @@ fn argument(flag: &'static Flag) -> Arg {
             .require_equals(true)
             .default_missing_value(""),
         FlagKind::Text | FlagKind::Integer => argument.action(ArgAction::Set).value_name(flag.value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headings_name_flags_that_exist() {
+        for name in HEADINGS.iter().flat_map(|(_, names)| *names) {
+            assert!(FLAGS.iter().any(|flag| flag.name == *name && !UNLISTED.contains(name)), "{name}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::path::Path;
 
-use navicert_client::edit::{FileChange, FileEditError, FileEditErrorClass, KubercChanges};
+use navicert_client::edit::{FileChange, FileEditError, FileEditErrorClass, KubercChanges, UsedPlugin};
 use navicert_client::kubeconfig::MergedKubeconfig;
 use navicert_client::kuberc::{KubercLocation, KubercSource};
 use navicert_client::report::{FileChangeReport, ForbiddenPluginReport};
@@ -105,7 +105,7 @@ pub(crate) fn kuberc(file: Option<&Path>, environment: &Environment) -> Result<K
     Ok(KubercChanges::load(&source)?)
 }
 
-/// Warns that the first entry of an allowlist forbids every other plugin, and offers to add those in use.
+/// Warns which plugins in use the change forbids, and offers to add those that the list does not have.
 pub(crate) fn offer_plugins_in_use(
     changes: &mut KubercChanges,
     kubeconfig: &MergedKubeconfig,
@@ -113,35 +113,43 @@ pub(crate) fn offer_plugins_in_use(
     questions: Questions,
     (environment, output): (&Environment, &mut Output),
 ) -> Result<Vec<ForbiddenPluginReport>, Failure> {
-    if !changes.starts_allowlist() {
-        return Ok(Vec::new());
+    if changes.starts_allowlist() {
+        output.warning("`credentialPluginPolicy: Allowlist` forbids every plugin that is not in the list");
     }
-    output.warning("`credentialPluginPolicy: Allowlist` forbids every plugin that is not in the list");
     let denied = changes.newly_denied(kubeconfig, &environment.inherited)?;
-    let lines = denied.iter().map(|plugin| {
-        format!("  {} (user {})\n", redact::line(&plugin.command), redact::line(&plugin.users.join(", ")))
-    });
-    let list: String = lines.collect();
-    let is_offered = !denied.is_empty() && !is_requested && !questions.are_answered;
-    let adds = is_requested
-        || (is_offered
-            && questions.ask(
-                &format!("These plugins of the kubeconfig would be forbidden:\n{list}Add them too?"),
-                output,
-            ));
-    if !denied.is_empty() && !adds {
-        let text = "forbidden from now on, unless you add `--add-plugins-in-use`:";
-        output.warning(&format!("{text}\n{}", list.trim_end()));
+    // A second entry of a listed program would permit what its first entry was written to forbid.
+    let (listed, unlisted): (Vec<UsedPlugin>, Vec<UsedPlugin>) =
+        denied.into_iter().partition(|plugin| plugin.is_listed);
+    if !listed.is_empty() {
+        let text =
+            "forbidden from now on, because the new entry does not permit their arguments or variables:";
+        output.warning(&format!("{text}\n{}", lines(&listed).trim_end()));
     }
-    for plugin in denied.iter().filter(|_| adds) {
+    let question =
+        || format!("These plugins of the kubeconfig would be forbidden:\n{}Add them too?", lines(&unlisted));
+    let adds =
+        is_requested || !unlisted.is_empty() && !questions.are_answered && questions.ask(&question(), output);
+    if !unlisted.is_empty() && !adds {
+        let text = "forbidden from now on, unless you add `--add-plugins-in-use`:";
+        output.warning(&format!("{text}\n{}", lines(&unlisted).trim_end()));
+    }
+    for plugin in unlisted.iter().filter(|_| adds) {
         changes.allow(&plugin.to_allowed(), false)?;
     }
-    let report = |plugin: navicert_client::edit::UsedPlugin| ForbiddenPluginReport {
+    let report = |plugin: UsedPlugin| ForbiddenPluginReport {
+        added: adds && !plugin.is_listed,
         command: plugin.command,
         users: plugin.users,
-        added: adds,
     };
-    Ok(denied.into_iter().map(report).collect())
+    Ok(listed.into_iter().chain(unlisted).map(report).collect())
+}
+
+/// One line per plugin, with its users.
+fn lines(plugins: &[UsedPlugin]) -> String {
+    let line = |plugin: &UsedPlugin| {
+        format!("  {} (user {})\n", redact::line(&plugin.command), redact::line(&plugin.users.join(", ")))
+    };
+    plugins.iter().map(line).collect()
 }
 
 impl From<FileEditError> for Failure {

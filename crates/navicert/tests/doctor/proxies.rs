@@ -1,9 +1,8 @@
 //! Proxies on the way to the server: which setting names them, and why they fail.
 
-use std::io::{Read as _, Write as _};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 
-use navicert_testkit::{Ca, RawServer, Step, TestContext};
+use navicert_testkit::{Ca, ConnectProxy, RawServer, Step, TestContext};
 use serde_json::json;
 
 use super::setup::{Setup, check, check_fix};
@@ -14,35 +13,6 @@ const SERVER: &str = "https://api.example:6443";
 /// A port on which nothing listens.
 fn closed_port() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
-}
-
-/// An HTTP proxy that connects every tunnel to this address.
-fn forwarding_proxy(to: SocketAddr) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for client in listener.incoming().flatten() {
-            std::thread::spawn(move || tunnel(client, to));
-        }
-    });
-    address
-}
-
-fn tunnel(mut client: TcpStream, to: SocketAddr) -> std::io::Result<()> {
-    let (mut head, mut byte) = (Vec::new(), [0]);
-    while !head.ends_with(b"\r\n\r\n") {
-        client.read_exact(&mut byte)?;
-        head.extend(byte);
-    }
-    let mut server = TcpStream::connect(to)?;
-    client.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n")?;
-    let (mut from_client, mut to_server) = (client.try_clone()?, server.try_clone()?);
-    std::thread::spawn(move || {
-        let _ = std::io::copy(&mut from_client, &mut to_server);
-        to_server.shutdown(Shutdown::Write)
-    });
-    std::io::copy(&mut server, &mut client)?;
-    client.shutdown(Shutdown::Write)
 }
 
 /// A proxy that answers every connection with this text.
@@ -123,7 +93,7 @@ fn proxies_that_reject_the_connection_are_explained() {
 #[test]
 fn failures_behind_a_working_proxy_are_those_of_the_server() {
     let setup = setup();
-    let proxy = format!("http://{}", forwarding_proxy(setup.api.address()));
+    let proxy = ConnectProxy::start(setup.api.address()).url();
     check("proxy-works", "no problems found", setup.context(34).variable("HTTPS_PROXY", &proxy));
     setup.api.present(&Ca::new("another root").server().name("api.example").issue());
     let fix =

@@ -96,6 +96,20 @@ fn certificate_is_self_signed_or_from_a_file() {
     let stored =
         stdout(&context.run(&format!("navicert signer request {uri} --certificate own.crt --store")));
     assert!(stored.starts_with("stored the certificate in token my token, valid until"), "{stored}");
+    // With its issuers, which a client sends too.
+    let requested = setup.hsm.generate(KeyKind::EcP256, "08", "requested");
+    let chain = Ca::new("root").intermediate("issuing").client("ann").issue_for(&requested.public_key);
+    std::fs::write(&file, chain.iter().map(|der| pem("CERTIFICATE", der)).collect::<String>()).unwrap();
+    let uri_with_chain = "'pkcs11:token=my%20token;id=%08'";
+    let stored = stdout(
+        &context.run(&format!("navicert signer request {uri_with_chain} --certificate own.crt --store")),
+    );
+    assert!(
+        stored.starts_with("stored the certificate and that of its issuer in token my token"),
+        "{stored}"
+    );
+    let checked = stdout(&context.run(&format!("navicert signer check {uri_with_chain}")));
+    assert!(checked.contains("certificate chain length 2"), "{checked}");
     let other = SoftHsm::start("other", PIN).map(|hsm| hsm.generate(KeyKind::EcP256, "01", "x")).unwrap();
     let foreign = pem("CERTIFICATE", &Ca::new("root").client("ann").issue_for(&other.public_key)[0]);
     std::fs::write(&file, foreign).unwrap();

@@ -78,12 +78,15 @@ impl Issuer {
 
     /// Begins an issuer with other settings.
     pub fn builder() -> IssuerBuilder {
-        IssuerBuilder { path: String::new(), keys: Vec::new(), server: HttpServer::builder() }
+        IssuerBuilder { host: None, path: String::new(), keys: Vec::new(), server: HttpServer::builder() }
     }
 
-    /// What its tokens carry as `iss`: `https://127.0.0.1:port` and the path.
+    /// What its tokens carry as `iss`: `https://127.0.0.1:port` or another host, and the path.
+    ///
+    /// # Panics
+    /// Never: the URL is set at the start.
     pub fn issuer_url(&self) -> String {
-        self.server.url() + &self.state.path
+        self.state.url.get().expect("the server is started").clone() + &self.state.path
     }
 
     /// The URL of the discovery document.
@@ -209,12 +212,19 @@ impl Deref for Issuer {
 #[derive(Debug)]
 #[must_use = "nothing listens before `start`"]
 pub struct IssuerBuilder {
+    host: Option<String>,
     path: String,
     keys: Vec<SigningKey>,
     server: HttpServerBuilder,
 }
 
 impl IssuerBuilder {
+    /// The issuer calls itself by this host name, with its port, and has a certificate for it. Clients need a proxy to reach it.
+    pub fn host(mut self, host: &str) -> Self {
+        self.host = Some(host.to_owned());
+        self
+    }
+
     /// The issuer lives under this path, e.g. `/realms/one`; a slash at its end becomes part of `iss`.
     pub fn path(mut self, path: &str) -> Self {
         assert!(path.starts_with('/'), "`{path}` does not begin with a slash");
@@ -248,8 +258,16 @@ impl IssuerBuilder {
             says: Mutex::new(IssuerDocuments { keys: self.keys, ..IssuerDocuments::default() }),
         });
         let speaker = Arc::clone(&state);
-        let server = self.server.otherwise(move |request| speaker.answer(request)).start(ca);
-        state.url.set(server.url()).expect("the URL is set once");
+        let server = self.server.otherwise(move |request| speaker.answer(request));
+        let server = match &self.host {
+            Some(host) => server.identity(&ca.server().name(host).issue()).start(ca),
+            None => server.start(ca),
+        };
+        let url = match &self.host {
+            Some(host) => format!("https://{host}:{}", server.address().port()),
+            None => server.url(),
+        };
+        state.url.set(url).expect("the URL is set once");
         Issuer { server, state }
     }
 }

@@ -14,6 +14,7 @@ use navicert_client::exec::keep::{
 use navicert_client::kubeconfig::OsFileSystem;
 use navicert_client::kuberc::{KubercLocation, KubercSource};
 use navicert_client::report::ClearedAnswersReport;
+use navicert_io::inherited_descriptors::close_inherited;
 use navicert_io::process_memory;
 use navicert_io::runtime_directory::RuntimeDirectory;
 use navicert_plugin::keeper::{KeeperClient, KeeperServer};
@@ -167,22 +168,22 @@ fn fail(error: &KeepError, environment: &Environment) -> Exit {
     exit
 }
 
-/// Closes descriptors that the client left open, and becomes the keeper. A process that outlives its client would hold locks
-/// (`flock 9`) and pipes of scripts open. Nothing but a shell closes descriptors without unsafe code, up to the ninth.
-const CLOSE_AND_START: &str = "exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; exec \"$0\" \"$@\"";
-
 /// Starts the process that keeps answers, with an empty environment: it outlives this one.
 fn start_keeper(socket: OwnedFd, path: &Path) -> io::Result<()> {
     let own = std::env::current_exe()?;
-    let words = ["-c".as_ref(), CLOSE_AND_START.as_ref(), own.as_os_str(), "exec-plugin".as_ref()];
-    let keeper = Command::new("/bin/sh", PluginEnvironment::empty())
-        .args(words.into_iter().chain([KEEPER_VERB.as_ref(), path.as_os_str()]));
+    let keeper = Command::new(own, PluginEnvironment::empty()).args([
+        "exec-plugin".as_ref(),
+        KEEPER_VERB.as_ref(),
+        path.as_os_str(),
+    ]);
     let permitted = Policy::AllowAll.permit(keeper).map_err(io::Error::other)?;
     foreground::spawn_server(permitted, socket).map_err(io::Error::other)
 }
 
 /// Keeps answers until there are none. Nothing can be printed: its streams are closed.
 fn serve(path: &Path) -> Exit {
+    // Locks and pipes of the client's script end with the client.
+    let _ = close_inherited();
     // Signals of the terminal are not for this process, and no directory is kept from being removed.
     let _ = rustix::process::setsid();
     let _ = std::env::set_current_dir("/");

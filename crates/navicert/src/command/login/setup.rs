@@ -8,8 +8,8 @@ use navicert_client::kubeconfig::MergedKubeconfig;
 use navicert_login::args::{self, ExtensionDefaults, ParsedFlags};
 use navicert_login::request::Form;
 use navicert_login::{
-    Invocation, LoginError, LoginRequest, SetupOptions, SetupReport, UserSource, kubeconfig_entry,
-    words_from_user,
+    Invocation, LoginError, LoginRequest, SetupOptions, SetupReport, UserSource, choose_storage,
+    kubeconfig_entry, variables_from_user, words_from_user,
 };
 use navicert_types::redact;
 
@@ -66,19 +66,20 @@ fn prepare_and_run(
     streams: &mut Output,
 ) -> Result<Exit, SetupFailure> {
     let files = connect::located(flags.filled("kubeconfig").as_deref().map(Path::new), environment);
-    let (request, options) = match user_source(flags) {
+    let (mut request, mut options) = match user_source(flags) {
         None => (login_request(flags, environment)?, SetupOptions::from_flags(flags, None)?),
         Some((source, name)) => {
             let kubeconfig = files.load().map_err(Failure::from)?;
             from_user(words, &kubeconfig, (source, name.as_deref()), flags, environment)?
         }
     };
+    let context = context(&environment.with_variables(&options.variables), Invocation::ByHand);
+    choose_storage(&mut request, &mut options, &context);
     // Before anyone is asked to log in: the change needs no token.
     let changes = match flags.is_set("write") {
         true => planned_changes(&request, &options, &files, flags, environment)?,
         false => Vec::new(),
     };
-    let context = context(environment, Invocation::ByHand);
     let report = navicert_login::setup(&request, &options, &context)?;
     if output.format == Format::Text {
         streams.text(&redact::terminal(&setup_text(&report, context.terminals.stdout)))?;
@@ -163,7 +164,11 @@ fn from_user(
     let own = words_from_user(&name, &user, source)?;
     let words: Vec<&str> = own.iter().map(String::as_str).chain(words.iter().copied()).collect();
     let flags = args::parse_with(&words, args::SETUP_FLAGS)?;
-    Ok((login_request(&flags, environment)?, SetupOptions::from_flags(&flags, Some(&name))?))
+    let options = SetupOptions {
+        variables: variables_from_user(&user),
+        ..SetupOptions::from_flags(&flags, Some(&name))?
+    };
+    Ok((login_request(&flags, &environment.with_variables(&options.variables))?, options))
 }
 
 fn planned_changes(

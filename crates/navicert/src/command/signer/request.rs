@@ -194,10 +194,14 @@ fn store(
     }
     key.store_certificate(leaf).map_err(|error| failure(&error))?;
     report.stored = true;
-    if !issuers.is_empty() {
-        output.warning(
-            "only the first certificate of the chain is stored; store its issuers with the token's own tool",
-        );
+    // Not every token has room for further certificates, and the certificate may work without them.
+    match key.store_issuers(issuers) {
+        Ok(count) => report.issuers_stored = count,
+        Err(error) => output.warning(&format!(
+            "the certificate is stored, but not its issuers, which an API server may need: {}; \
+             keep the chain with `--out FILE`, and store them with the token's own tool",
+            redact::line(&error_chain(&error))
+        )),
     }
     Ok(())
 }
