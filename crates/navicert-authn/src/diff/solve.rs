@@ -173,7 +173,7 @@ impl Solver<'_> {
             }
             Node::Call { function, target: None, args } => {
                 match (tree.function_name(function), tree.children(args)) {
-                    ("_?._", &[operand, key]) | ("_[_]" | "_[?_]", &[operand, key]) => match tree.node(key) {
+                    ("_?._" | "_[_]" | "_[?_]", &[operand, key]) => match tree.node(key) {
                         Node::Str(field) => Some(self.place(operand)?.field(tree.text(field))),
                         _ => None,
                     },
