@@ -72,6 +72,9 @@ fn credential_is_handed_over_from_a_folder_that_is_read_only() {
     }
 }
 
+/// Puts a file where the session was.
+type PutFile<'p> = &'p dyn Fn(&Path);
+
 // L404, L1314: LT6 of the specification.
 #[test]
 fn files_that_are_not_usable_are_replaced_by_a_login() {
@@ -82,7 +85,7 @@ fn files_that_are_not_usable_are_replaced_by_a_login() {
     let elsewhere = setup.dir.path().join("elsewhere.json");
     std::fs::write(&elsewhere, &good).unwrap();
     let half = good[..good.len() / 2].to_vec();
-    let put: [(&str, &dyn Fn(&Path)); 5] = [
+    let put: [(&str, PutFile<'_>); 5] = [
         ("broken", &|path| std::fs::write(path, "{\"apiVersion\":").unwrap()),
         ("cut", &|path| std::fs::write(path, &half).unwrap()),
         ("linked", &|path| symlink(&elsewhere, path).unwrap()),
