@@ -64,7 +64,7 @@ fn credential_is_handed_over_from_a_folder_that_is_read_only() {
     for has_session in [true, false] {
         let setup = Setup::new();
         let first = if has_session { "\"$@\" >/dev/null 2>&1;" } else { "" };
-        let script = format!("{first} cd /; mount -o remount,ro \"$0\"; \"$@\" --force-refresh");
+        let script = format!("{first} cd /; mount -o remount,bind,ro \"$0\"; \"$@\" --force-refresh");
         let Some((code, stdout, stderr)) = with_small_disk(&setup, &script) else { return };
         assert_eq!(code, Some(0), "{stdout}{stderr}");
         assert_eq!(credentials(&stdout).len(), 1, "{stdout}");
