@@ -282,7 +282,7 @@ impl<'r> Members<'r> {
                     return Err(JwkError::Missing);
                 }
                 if is_private {
-                    let part = |name: &'static str| Ok(self.bytes(name)?.unwrap_or_default());
+                    let part = |name| self.bytes(name).map(Option::unwrap_or_default);
                     check_private_rsa(&modulus, &exponent, [part("d")?, part("p")?, part("q")?])?;
                     return Ok(Material::Unusable);
                 }
