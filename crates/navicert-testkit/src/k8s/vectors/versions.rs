@@ -82,8 +82,25 @@ pub fn reason_not_followed(version: &str, id: &str) -> Option<&'static str> {
             | "cel-ver-quantity-12"
             | "cel-ver-quantity-13"
     );
-    (until_1_36 && is_in_place)
-        .then_some("`add` and `sub` of a large quantity also change the receiver, a defect fixed in 1.37")
+    let is_at_the_limit = matches!(
+        id,
+        "cel-ver-quantity-16"
+            | "cel-ver-quantity-17"
+            | "cel-ver-quantity-18"
+            | "cel-ver-quantity-19"
+            | "cel-ver-quantity-20"
+            | "cel-ver-quantity-21"
+            | "cel-ver-quantity-22"
+            | "cel-ver-quantity-24"
+            | "cel-ver-quantity-26"
+    );
+    if until_1_36 && is_in_place {
+        Some("`add` and `sub` of a large quantity also change the receiver, a defect fixed in 1.37")
+    } else if version == "1.38" && is_at_the_limit {
+        Some("whole quantities of 19 digits that fit into 64 bits are integers since 1.38; not followed yet")
+    } else {
+        None
+    }
 }
 
 /// The vectors of a kind with the answers of a version, without those that navicert [does not follow](reason_not_followed).
