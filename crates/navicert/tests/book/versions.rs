@@ -72,6 +72,7 @@ const OTHER_SIDES: &str = "\
 | what | Kubernetes | navicert, in every version |
 | --- | --- | --- |
 | `quantity.add` and `sub` of a quantity that is too large for 64 bits | until 1.36 change the receiver as well | never change it |
+| whole quantities of 19 digits that fit into 64 bits, as text or as a sum | 1.38: `isInteger` is true, `asInteger` gives the number | as 1.37: `isInteger` is false, `asInteger` fails |
 | request for the key set | 1.38 sends `Cache-Control: no-cache` | does not |
 | limit of key set fetches | 1.38 has one, which never limits | profile `kube` has none, profile `hardened` limits |
 ";
