@@ -29,6 +29,7 @@ const PAGES: [&str; 54] = [
     "navicert-authn",
     "navicert-authn-check",
     "navicert-authn-eval",
+    "navicert-authn-diff",
     "navicert-authn-explain",
     "navicert-authn-migrate",
     "navicert-authn-test",
