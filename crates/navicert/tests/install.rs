@@ -24,12 +24,12 @@ const OTHERS: [&str; 6] = [
 ];
 
 /// Manual pages, without `.1`.
-const PAGES: [&str; 54] = [
+const PAGES: [&str; 55] = [
     "navicert",
     "navicert-authn",
     "navicert-authn-check",
-    "navicert-authn-eval",
     "navicert-authn-diff",
+    "navicert-authn-eval",
     "navicert-authn-explain",
     "navicert-authn-migrate",
     "navicert-authn-test",
