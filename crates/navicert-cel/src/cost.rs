@@ -1,6 +1,6 @@
 //! Runtime cost of calls, equal to cel-go's cost tracker and the cost estimators of Kubernetes' functions.
 
-use crate::kubernetes::versions::LanguageFacts;
+use crate::language::LanguageFacts;
 use crate::opaque::Opaque;
 use crate::value::ValueRef;
 

@@ -93,6 +93,7 @@ mod fault;
 mod functions;
 mod instant;
 pub mod kubernetes;
+mod language;
 mod library;
 mod limits;
 mod number;

@@ -11,7 +11,7 @@ use navicert_go::url::Url;
 use crate::jwks::key::{self, Jwk, JwkError, KeyRules};
 use crate::jwks::set::read_key;
 use crate::jwt::registered_claim::go_name_matches;
-use crate::profile::{AuthnProfile, KeyFormat, UnreadableKeys};
+use crate::profile::{AuthnProfile, JsonErrors, KeyFormat, UnreadableKeys};
 
 /// The error for a response that is not a valid key set, if it is not.
 pub(super) fn fetching(body: &str, profile: &AuthnProfile) -> Option<String> {
@@ -26,10 +26,14 @@ fn set(body: &[u8], profile: &AuthnProfile) -> Option<String> {
         return Some(message);
     }
     // The types that the document is decoded into.
-    let (document, field, list_type) = match profile.facts().unreadable_keys {
-        UnreadableKeys::RejectSet => ("jose.JSONWebKeySet", "JSONWebKeySet.keys", "[]jose.JSONWebKey"),
-        UnreadableKeys::SkipUnsupported => {
+    let facts = profile.facts();
+    let (document, field, list_type) = match (facts.unreadable_keys, facts.json_errors) {
+        (UnreadableKeys::RejectSet, _) => ("jose.JSONWebKeySet", "JSONWebKeySet.keys", "[]jose.JSONWebKey"),
+        (UnreadableKeys::SkipUnsupported, JsonErrors::Go126) => {
             ("struct { Keys []json.RawMessage \"json:\\\"keys\\\"\" }", ".keys", "[]json.RawMessage")
+        }
+        (UnreadableKeys::SkipUnsupported, JsonErrors::Go127) => {
+            ("struct { Keys []jsontext.Value \"json:\\\"keys\\\"\" }", ".keys", "[]jsontext.Value")
         }
     };
     let raw = Raw::parse(body).ok()?;

@@ -3,7 +3,7 @@
 use super::types::{self, Type, TypeId, Types};
 use crate::cost::Rule;
 use crate::fault::Cause;
-use crate::kubernetes::versions::LanguageFacts;
+use crate::language::LanguageFacts;
 use crate::value::{Arena, ValueRef};
 use std::collections::HashMap;
 

@@ -1,9 +1,10 @@
 //! Environments: which variables, types, functions and macros an expression may use.
 
+use super::additions::{ADDITIONS, Addition};
 use super::declaration::{Declaration, Functions};
 use super::types::{self, TypeId, Types};
 use crate::functions;
-use crate::kubernetes::versions::{ADDITIONS, Addition, LanguageFacts};
+use crate::language::LanguageFacts;
 use crate::syntax::{Macros, ParseOptions};
 use crate::value::HashedName;
 use std::collections::HashMap;

@@ -1,5 +1,6 @@
 //! Type checking: declarations, overload resolution and validation of literals.
 
+pub(crate) mod additions;
 mod checker;
 pub(crate) mod declaration;
 mod environment;

@@ -6,7 +6,7 @@ use super::environment::Scope;
 use super::types::{Type, TypeId};
 use crate::diagnostic::Diagnostic;
 use crate::functions;
-use crate::kubernetes::versions::LanguageFacts;
+use crate::language::LanguageFacts;
 use crate::library::strings_format::Verb;
 use crate::syntax::ast::{Node, NodeId, Run, Tree};
 use crate::value::ValueRef;

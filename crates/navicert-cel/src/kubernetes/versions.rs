@@ -1,91 +1,10 @@
-//! What differs between the expression languages of Kubernetes versions: when functions were added, and one row of facts per
-//! version of cel-go. The code that implements a behaviour reads its fact; no other place compares versions.
+//! The differences between the expression languages of Kubernetes versions, as rows of a table.
 // V5
 
-use crate::check::Library;
+use crate::check::additions::{ADDITIONS, Addition};
 use crate::check::declaration::Declaration;
 use crate::functions;
-
-/// Something that a Kubernetes version added to its environments.
-#[derive(Clone, Copy)]
-pub(crate) enum Addition {
-    /// A whole library.
-    Library(Library),
-    /// Functions of a library that exists already.
-    Functions(&'static [Declaration]),
-}
-
-/// What the environments have, with the minor version that added it.
-pub(crate) const ADDITIONS: [(u16, Addition); 16] = [
-    (0, Addition::Library(Library::Standard)),
-    (0, Addition::Library(Library::Strings)),
-    (0, Addition::Library(Library::KubernetesLists)),
-    (0, Addition::Library(Library::Regex)),
-    (0, Addition::Library(Library::Url)),
-    (27, Addition::Library(Library::Authorization)),
-    (28, Addition::Library(Library::Optional)),
-    (28, Addition::Library(Library::Quantity)),
-    (29, Addition::Library(Library::Sets)),
-    (30, Addition::Library(Library::Network)),
-    (31, Addition::Library(Library::Format)),
-    (32, Addition::Library(Library::TwoVariables)),
-    (33, Addition::Library(Library::Semver)),
-    (34, Addition::Library(Library::Lists)),
-    (37, Addition::Functions(functions::lists::INCLUDES)),
-    (38, Addition::Functions(functions::kubernetes::NETWORK_IS_MASK)),
-];
-
-/// What the expression language does where versions of cel-go differ.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct LanguageFacts {
-    /// Field names may be written in backquotes.
-    pub(crate) quoted_fields: bool,
-    /// `duration(int)` counts nanoseconds.
-    pub(crate) duration_of_int: bool,
-    /// `startsWith` and `endsWith` cost as much as the affix is long, else as the whole string.
-    pub(crate) affix_costs_by_affix: bool,
-    /// `matches(text, pattern)` costs as much as `text.matches(pattern)`, else one unit.
-    pub(crate) global_matches_costs: bool,
-    /// `lists.range` rejects negative and huge sizes.
-    pub(crate) range_is_bounded: bool,
-    /// `or` and `orValue` reject a receiver that is no optional, else they return it.
-    pub(crate) or_needs_optional: bool,
-    /// The minutes of a time zone offset are at most 59.
-    pub(crate) zone_minutes_are_bounded: bool,
-    /// The position of an empty substring is at most the length of the text.
-    pub(crate) empty_index_is_clamped: bool,
-    /// The variable of a comprehension hides qualified names that start with its name.
-    pub(crate) variables_hide_names: bool,
-}
-
-/// Kubernetes 1.36 and earlier.
-static CEL_GO_0_26: LanguageFacts = LanguageFacts {
-    quoted_fields: false,
-    duration_of_int: true,
-    affix_costs_by_affix: false,
-    global_matches_costs: false,
-    range_is_bounded: false,
-    or_needs_optional: false,
-    zone_minutes_are_bounded: false,
-    empty_index_is_clamped: false,
-    variables_hide_names: false,
-};
-
-/// Kubernetes 1.37 and later.
-static CEL_GO_0_29: LanguageFacts = LanguageFacts {
-    quoted_fields: true,
-    duration_of_int: false,
-    affix_costs_by_affix: true,
-    global_matches_costs: true,
-    range_is_bounded: true,
-    or_needs_optional: true,
-    zone_minutes_are_bounded: true,
-    empty_index_is_clamped: true,
-    variables_hide_names: true,
-};
-
-/// Minor versions with another language than the one before, newest first.
-static LANGUAGES: [(u16, &LanguageFacts); 2] = [(37, &CEL_GO_0_29), (0, &CEL_GO_0_26)];
+use crate::language::LanguageFacts;
 
 /// What differs between the expression languages of Kubernetes versions, and what 1.N does: the same subjects in the same order
 /// for every version.
@@ -135,17 +54,6 @@ pub fn language_rows(minor: u16) -> Vec<(&'static str, &'static str)> {
             if facts.variables_hide_names { "hides the type" } else { "does not hide the type" },
         ),
     ]
-}
-
-impl LanguageFacts {
-    /// The language of the newest version.
-    pub(crate) const NEWEST: &'static LanguageFacts = &CEL_GO_0_29;
-
-    /// The language of Kubernetes 1.N.
-    pub(crate) fn for_minor(minor: u16) -> &'static LanguageFacts {
-        let found = LANGUAGES.iter().find(|(since, _)| *since <= minor);
-        found.map_or(LanguageFacts::NEWEST, |(_, facts)| facts)
-    }
 }
 
 #[cfg(test)]
