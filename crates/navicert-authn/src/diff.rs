@@ -3,16 +3,16 @@
 //! changed at their boundaries, signed with a key of the search and decided by both sides.
 //!
 //! ```text
-//! configurations ──constants, solve──▶ values of claims ──candidates──▶ tokens ──judge──▶ findings ──shrink──▶ DiffReport
+//! configurations ──constants, solve──▶ values of claims ──candidates──▶ tokens ──decide──▶ findings ──shrink──▶ DiffReport
 //! ```
 
 mod candidates;
 mod constants;
 mod finding;
-mod judge;
 mod places;
 mod replay;
 mod shrink;
+mod side_authenticator;
 mod solve;
 mod tokens;
 
@@ -25,8 +25,8 @@ use crate::profile::AuthnProfile;
 use crate::report::{Change, ChangeKind, DiffReport, DiffSideReport};
 use candidates::Candidate;
 use finding::{Finding, FindingKey};
-use judge::{Judge, Judgement};
 pub use replay::{replay_suite, replay_tokens};
+use side_authenticator::{ComparableDecision, SideAuthenticator};
 use tokens::TokenSigner;
 
 /// Maximum number of tokens that a search tries.
@@ -93,7 +93,7 @@ pub enum DiffError {
 /// # Errors
 /// [`DiffError::Key`]
 pub fn diff(from: &DiffSide<'_>, to: &DiffSide<'_>, now: Timestamp) -> Result<DiffReport, DiffError> {
-    let loaded = [Judge::load(from), Judge::load(to)];
+    let loaded = [SideAuthenticator::load(from), SideAuthenticator::load(to)];
     let [from_report, to_report] = [(from, &loaded[0]), (to, &loaded[1])].map(|(side, loaded)| {
         let errors = loaded.as_ref().err().map(errors).unwrap_or_default();
         DiffSideReport {
@@ -128,8 +128,12 @@ fn search(
 ) -> Result<(), DiffError> {
     let signer = TokenSigner::new().ok_or(DiffError::Key)?;
     let searches = candidates::searches(&first, &second, now.as_second());
-    let sides =
-        Sides { from: Judge::new(first, from, &signer), to: Judge::new(second, to, &signer), signer, now };
+    let sides = Sides {
+        from: SideAuthenticator::new(first, from, &signer),
+        to: SideAuthenticator::new(second, to, &signer),
+        signer,
+        now,
+    };
     let mut found = Found::default();
     for search in &searches {
         found.try_all(search.first(), &sides);
@@ -167,8 +171,8 @@ impl Found {
             }
             self.tried += 1;
             let Some(decided) = sides.decide(candidate) else { continue };
-            for (accepted, judgement) in self.accepted.iter_mut().zip([&decided.from, &decided.to]) {
-                if accepted.is_none() && judgement.user().is_some() {
+            for (accepted, decision) in self.accepted.iter_mut().zip([&decided.from, &decided.to]) {
+                if accepted.is_none() && decision.user().is_some() {
                     *accepted = Some(decided.candidate.clone());
                 }
             }
@@ -184,8 +188,8 @@ impl Found {
 
 /// Both sides, ready to decide.
 struct Sides {
-    from: Judge,
-    to: Judge,
+    from: SideAuthenticator,
+    to: SideAuthenticator,
     signer: TokenSigner,
     now: Timestamp,
 }
@@ -209,8 +213,8 @@ impl Sides {
 struct Decided {
     candidate: Candidate,
     token: String,
-    from: Judgement,
-    to: Judgement,
+    from: ComparableDecision,
+    to: ComparableDecision,
 }
 
 impl Decided {

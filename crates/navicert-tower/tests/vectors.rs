@@ -28,8 +28,9 @@ use serde_json::{Value, json};
 use support::{Server, assert_unauthorized, ready, write};
 
 /// How many recorded tokens a request cannot carry as they are: they contain a line break, which no header can; or they are
-/// empty or contain a space, and the token of a header is its second word, for kube-apiserver too (S97). Spaces at the end are
-/// no part of a header.
+/// empty or contain a space, and the token of a header is its second word, for kube-apiserver too. Spaces at the end are no part
+/// of a header.
+// S97
 const TOKENS_WITH_LINE_BREAKS: usize = 5;
 const TOKENS_WITH_SPACES: usize = 7;
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Sides;
 use super::candidates::Candidate;
-use super::judge::Judgement;
+use super::side_authenticator::ComparableDecision;
 use crate::report::{Change, ChangeKind, ExampleToken, ReportedUser, SideDecision};
 
 /// A token that the sides decide differently.
@@ -13,8 +13,8 @@ pub(super) struct Finding {
     pub(super) key: FindingKey,
     pub(super) candidate: Candidate,
     pub(super) token: String,
-    pub(super) from: Judgement,
-    pub(super) to: Judgement,
+    pub(super) from: ComparableDecision,
+    pub(super) to: ComparableDecision,
 }
 
 /// What a finding is about: findings with one key are reported once.
@@ -27,7 +27,7 @@ pub(super) struct FindingKey {
 
 impl FindingKey {
     /// What differs, if anything does.
-    pub(super) fn new(from: &Judgement, to: &Judgement) -> Option<Self> {
+    pub(super) fn new(from: &ComparableDecision, to: &ComparableDecision) -> Option<Self> {
         let (kind, details) = match (from.user(), to.user()) {
             (Some(first), Some(second)) => {
                 let fields = changed_fields(first, second);
@@ -81,7 +81,7 @@ impl Finding {
 }
 
 /// What differs between two decisions in words; empty: nothing.
-pub(super) fn summary(from: &Judgement, to: &Judgement) -> String {
+pub(super) fn summary(from: &ComparableDecision, to: &ComparableDecision) -> String {
     let Some(key) = FindingKey::new(from, to) else { return String::new() };
     match key.kind {
         ChangeKind::User => format!("the user gets another {}", listed(&key.details)),
@@ -92,8 +92,8 @@ pub(super) fn summary(from: &Judgement, to: &Judgement) -> String {
 }
 
 /// Why a token is not accepted: the class of the rejection.
-fn reason(judgement: &Judgement) -> String {
-    judgement.class.map_or("no configured issuer", |class| class.name()).to_owned()
+fn reason(decision: &ComparableDecision) -> String {
+    decision.class.map_or("no configured issuer", |class| class.name()).to_owned()
 }
 
 /// The attributes of two users that differ.
@@ -126,8 +126,8 @@ fn listed(parts: &[String]) -> String {
 }
 
 /// A log line without what depends on the token: numbers and quoted texts.
-fn template(judgement: &Judgement) -> String {
-    let Some(line) = &judgement.log_template else { return reason(judgement) };
+fn template(decision: &ComparableDecision) -> String {
+    let Some(line) = &decision.log_template else { return reason(decision) };
     let mut text = String::new();
     let mut rest = line.chars().peekable();
     while let Some(symbol) = rest.next() {

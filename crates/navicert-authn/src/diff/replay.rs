@@ -5,7 +5,7 @@ use navicert_types::authentication_test::TestInput;
 use serde_json::Value;
 
 use super::finding::summary;
-use super::judge::{Judge, Judgement};
+use super::side_authenticator::{ComparableDecision, SideAuthenticator};
 use super::{DiffError, DiffSide};
 use crate::config::NavicertConfiguration;
 use crate::report::{Replay, SideDecision};
@@ -43,7 +43,7 @@ pub fn replay_tokens(
 }
 
 /// Both sides with given keys.
-struct Both(Judge, Judge);
+struct Both(SideAuthenticator, SideAuthenticator);
 
 impl Both {
     /// `any_algorithm`: tokens are signed here, whatever algorithms the issuers may use.
@@ -53,21 +53,21 @@ impl Both {
         jwks: &Value,
         any_algorithm: bool,
     ) -> Result<Self, DiffError> {
-        let judge = |side: &DiffSide<'_>| {
+        let authenticator = |side: &DiffSide<'_>| {
             let mut settings: NavicertConfiguration = side.navicert_config.clone();
             if any_algorithm {
                 settings.issuers.iter_mut().for_each(|issuer| issuer.allowed_algorithms = None);
             }
             let side = DiffSide { navicert_config: &settings, ..*side };
-            Judge::with_given_keys(&side, jwks)
+            SideAuthenticator::with_given_keys(&side, jwks)
                 .map_err(|error| DiffError::Replay(format!("invalid configuration `{}`: {error}", side.file)))
         };
-        Ok(Both(judge(from)?, judge(to)?))
+        Ok(Both(authenticator(from)?, authenticator(to)?))
     }
 
     fn replay(&self, name: &str, token: &str, now: Timestamp) -> Replay {
         let (from, to) = (self.0.decide(token, now), self.1.decide(token, now));
-        let decision = |judgement: Judgement| SideDecision { outcome: judgement.outcome, log: judgement.log };
+        let decision = |one: ComparableDecision| SideDecision { outcome: one.outcome, log: one.log };
         let summary = summary(&from, &to);
         Replay { name: name.to_owned(), summary, from: decision(from), to: decision(to) }
     }

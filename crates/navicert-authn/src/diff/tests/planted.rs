@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Finds a change of this kind whose example both sides judge as the report says.
+/// Finds a change of this kind whose example both sides decide as the report says.
 fn assert_found(from: &str, to: &str, versions: (KubeVersion, KubeVersion), kind: ChangeKind, words: &str) {
     let report = compare((from, versions.0), (to, versions.1));
     assert!(report.changed && report.tokens_tried > 0, "{report}");

@@ -23,7 +23,7 @@ use crate::report::{OutcomeReport, ReportedUser};
 type KeyDocuments = Box<dyn Fn(&CompiledIssuer) -> Option<String>>;
 
 /// One side, ready to decide.
-pub(super) struct Judge {
+pub(super) struct SideAuthenticator {
     authenticators: Authenticators,
     profile: AuthnProfile,
     /// The key sets of a search.
@@ -41,7 +41,7 @@ struct SelectableKeys {
 
 /// The decision of one side on one token.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Judgement {
+pub(super) struct ComparableDecision {
     pub(super) outcome: OutcomeReport,
     /// The class of a rejection.
     pub(super) class: Option<RefusalClass>,
@@ -51,13 +51,13 @@ pub(super) struct Judgement {
     pub(super) log_template: Option<String>,
 }
 
-impl Judge {
+impl SideAuthenticator {
     /// Loads the configuration of a side.
     pub(super) fn load(side: &DiffSide<'_>) -> Result<LoadedConfig, ConfigError> {
         load_excluding_issuers(side.config, &side.profile, &side.navicert_config.disallowed_issuers)
     }
 
-    /// A judge with the key sets of a search.
+    /// An authenticator with the key sets of a search.
     pub(super) fn new(mut compiled: CompiledConfig, side: &DiffSide<'_>, signer: &TokenSigner) -> Self {
         // The algorithm that signs here is unrelated to the issuer's.
         let mut settings = side.navicert_config.clone();
@@ -75,12 +75,12 @@ impl Judge {
         let authenticators =
             Authenticators::new(compiled, move |_| Arc::clone(&source) as Arc<dyn KeySource>);
         let documents: KeyDocuments = Box::new(move |_| documents.body());
-        Judge { authenticators, profile: side.profile, keys: Some(keys), documents, expressions }
+        SideAuthenticator { authenticators, profile: side.profile, keys: Some(keys), documents, expressions }
     }
 
-    /// A judge with given keys: see `batch::eval_line`.
+    /// An authenticator with given keys: see `batch::eval_line`.
     pub(super) fn with_given_keys(side: &DiffSide<'_>, jwks: &Value) -> Result<Self, ConfigError> {
-        let mut compiled = Judge::load(side)?.compiled;
+        let mut compiled = SideAuthenticator::load(side)?.compiled;
         side.navicert_config.apply_known(&mut compiled);
         let expressions = expressions(&compiled);
         let source = |issuer: &CompiledIssuer| -> Arc<dyn KeySource> {
@@ -89,11 +89,11 @@ impl Judge {
         let authenticators = Authenticators::new(compiled, source);
         let jwks = jwks.clone();
         let documents: KeyDocuments = Box::new(move |issuer| key_set(&jwks, &issuer.url));
-        Ok(Judge { authenticators, profile: side.profile, keys: None, documents, expressions })
+        Ok(SideAuthenticator { authenticators, profile: side.profile, keys: None, documents, expressions })
     }
 
     /// Decides on a token of a search.
-    pub(super) fn decide_with(&self, token: &str, keys: KeyVariant, now: Timestamp) -> Judgement {
+    pub(super) fn decide_with(&self, token: &str, keys: KeyVariant, now: Timestamp) -> ComparableDecision {
         if let Some(selectable) = &self.keys {
             selectable.selected.store(keys.index(), Ordering::Relaxed);
         }
@@ -101,13 +101,13 @@ impl Judge {
     }
 
     /// Decides on a token.
-    pub(super) fn decide(&self, token: &str, now: Timestamp) -> Judgement {
+    pub(super) fn decide(&self, token: &str, now: Timestamp) -> ComparableDecision {
         let request = AuthnRequest::new(token, now);
         let outcome = self.authenticators.authenticate(&request);
-        self.judgement(&outcome, &request)
+        self.decision(&outcome, &request)
     }
 
-    fn judgement(&self, outcome: &AuthnOutcome, request: &AuthnRequest<'_>) -> Judgement {
+    fn decision(&self, outcome: &AuthnOutcome, request: &AuthnRequest<'_>) -> ComparableDecision {
         let class = match outcome {
             AuthnOutcome::Rejected(rejection) => Some(rejection.refusal.class()),
             _ => None,
@@ -127,11 +127,11 @@ impl Judge {
             let without = |log: String, text: &String| log.replace(&format!("'{text}'"), "'…'");
             self.expressions.iter().fold(log.clone(), without)
         });
-        Judgement { outcome: OutcomeReport::from(outcome), class, log, log_template }
+        ComparableDecision { outcome: OutcomeReport::from(outcome), class, log, log_template }
     }
 }
 
-impl Judgement {
+impl ComparableDecision {
     /// The user, if the token is accepted.
     pub(super) fn user(&self) -> Option<&ReportedUser> {
         match &self.outcome {
